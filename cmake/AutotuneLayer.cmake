@@ -1,0 +1,48 @@
+# autotune_layer(NAME SOURCES ... LINK ... PRIVATE ...): the library autotune_NAME with the alias autotune::NAME.
+# LINK is what its headers need, PRIVATE what only its sources need.
+function(autotune_layer name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;PRIVATE" ${ARGN})
+  add_library(autotune_${name} STATIC ${arg_SOURCES})
+  add_library(autotune::${name} ALIAS autotune_${name})
+  set_target_properties(autotune_${name} PROPERTIES EXPORT_NAME ${name})
+  target_include_directories(autotune_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(autotune_${name} PUBLIC ${arg_LINK} PRIVATE ${arg_PRIVATE})
+  autotune_compile_options(autotune_${name})
+endfunction()
+
+# autotune_program(NAME SOURCES ... LINK ...): the program NAME.
+function(autotune_program name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LINK})
+  autotune_compile_options(${name})
+  if(AUTOTUNE_STATIC)
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
+endfunction()
+
+# autotune_test(NAME SOURCES ... LINK ... LABELS ... TIMEOUT seconds): one test program of GoogleTest, its tests named
+# by ctest one by one. The label `gpu` marks tests that need a device (they skip by name without one).
+function(autotune_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  autotune_program(${name} SOURCES ${arg_SOURCES} LINK ${arg_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE AUTOTUNE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" AUTOTUNE_BINARY_DIR="${PROJECT_BINARY_DIR}")
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+endfunction()
+
+function(autotune_compile_options target)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion -Wshadow>)
+  if(AUTOTUNE_WARNINGS_AS_ERRORS)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+  endif()
+  if(AUTOTUNE_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${AUTOTUNE_SANITIZE} -fno-omit-frame-pointer)
+    target_link_options(${target} PRIVATE -fsanitize=${AUTOTUNE_SANITIZE})
+  endif()
+endfunction()

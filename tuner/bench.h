@@ -1,0 +1,74 @@
+#ifndef AUTOTUNE_TUNER_BENCH_H
+#define AUTOTUNE_TUNER_BENCH_H
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tuner/model/instance.h"
+#include "tuner/model/outcome.h"
+
+namespace autotune {
+
+/// How much a trial may cost: quick, normal and full, or just what its check needs.
+enum class Effort { quick, normal, full };
+
+/// What a bench found out when it made a problem ready.
+struct Preparation {
+    std::string reference;      ///< "CPU, fp64", "device, fp64, anchored", "kernel naive": for the heading
+    std::string method;         ///< "graph" or "events"
+    double copy_bandwidth_gbs = 0;
+    double floor_us = 0;        ///< 0.9 x the larger of flops over peak and bytes over copy bandwidth; 0: none
+    bool warm = false;          ///< one set of buffers inside L2
+};
+
+/// Where the time of a run went.
+struct BenchUse {
+    double compile_s = 0, check_s = 0, time_s = 0;
+    std::size_t compile_workers = 0;
+    double gpu_idle_share = 0;  ///< of the time in which candidates waited
+    int workers_replaced = 0;
+};
+
+/// The re-check of a winner: other seeds, and ragged problems near this one.
+struct Verification {
+    int problems = 0, seeds = 0;
+    double largest_error = 0;  ///< over its bound
+    std::optional<Outcome> failure;
+    std::string failed_on;     ///< the problem
+};
+
+/// Tries candidates of one problem: what the loop sees of compilers, devices and workers. One thread calls it.
+class Bench {
+public:
+    virtual ~Bench() = default;
+
+    /// Inputs, reference, timing method. Throws Error when the problem cannot be tried at all.
+    virtual Preparation prepare(const Instance& instance) = 0;
+
+    /// How many trials keep every compile worker busy.
+    virtual std::size_t capacity() const = 0;
+    /// Begins a trial. drop_above_us: a candidate whose first sample is slower is dropped; 0: none is.
+    virtual void submit(const Config& config) = 0;
+    /// Waits for the oldest trial that was not fetched yet: outcomes come in the order of submissions.
+    /// `idle` is called at least ten times a second meanwhile.
+    virtual Outcome next(const std::function<void()>& idle) = 0;
+    /// Forgets trials that were submitted but not fetched.
+    virtual void cancel() = 0;
+    /// The best time so far, which early drops are measured against.
+    virtual void best_so_far(double time_us) = 0;
+
+    /// Times finalists in interleaved rounds of random order: one vector of samples a finalist, equally long.
+    virtual std::vector<Outcome> rounds(std::span<const Config> finalists, int rounds) = 0;
+    /// Re-checks a config after timing.
+    virtual Verification verify(const Config& config) = 0;
+    /// The binary that was timed, for the store; nullopt when there is none.
+    virtual std::optional<Artefact> artefact(const Config& config) = 0;
+    virtual BenchUse use() const = 0;
+};
+
+}  // namespace autotune
+#endif
