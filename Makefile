@@ -1,0 +1,46 @@
+# Two commands do all: `make demo` and `make test`. Both install what is missing, then build.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+JOBS ?= $(shell nproc)
+BUILD := build/release
+
+.PHONY: help setup build demo test sanitize fuzz stress gpu-test gpu-bench format clean
+
+help:  ## lists these targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ /' | awk '{n=$$1; $$1=""; printf "  %-10s%s\n", n, $$0}'
+
+setup:  ## installs what is missing from the system's packages
+	@scripts/setup.sh
+
+build: setup  ## builds everything
+	@mkdir -p build
+	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+	@ninja -C $(BUILD) -j$(JOBS)
+
+demo: build  ## tunes a built-in op on the GPU, or shows what there is without one
+	@scripts/demo.sh $(BUILD)/bin
+
+test: build  ## builds and runs all tests; those that need a GPU skip by name without one
+	@scripts/test.sh $(BUILD) $(JOBS)
+
+sanitize: setup  ## all tests under address and undefined-behaviour sanitizers, then the threaded ones under tsan
+	@scripts/sanitize.sh all $(JOBS)
+
+fuzz:  ## each fuzz target for a minute (SECONDS_EACH=...), with libFuzzer
+	@scripts/setup.sh fuzz
+	@scripts/fuzz.sh $(JOBS)
+
+stress: build  ## 200 writers and 100 rounds of kill -9 against one database
+	@scripts/stress.sh $(BUILD)
+
+gpu-test: ## on a machine with a GPU: the test programs, then compute-sanitizer on small shapes
+	@scripts/gpu_test.sh $(BUILD)
+
+gpu-bench: ## on a machine with a GPU: the benchmark tables
+	@scripts/gpu_bench.sh $(BUILD)
+
+format:  ## formats all C++ code
+	@git ls-files '*.h' '*.hpp' '*.cpp' | xargs clang-format -i
+
+clean:  ## removes the build folder
+	@rm -rf build
