@@ -1,0 +1,110 @@
+#ifndef AUTOTUNE_CACHE_STORE_RECORD_H
+#define AUTOTUNE_CACHE_STORE_RECORD_H
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cache/store/identity.h"
+#include "tuner/model/config.h"
+
+namespace autotune {
+
+/// Who checked a stored config, least trustworthy first. Rows that nobody checked are no records.
+enum class Verified {
+    elsewhere,  ///< by another machine: imported
+    checked,    ///< against the reference, before it was timed
+    verified,   ///< and again after timing, with other seeds and ragged problems
+};
+
+/// How long was searched, least first.
+enum class SearchEffort { online, quick, normal, full };
+
+std::string_view name_of(Verified verified) noexcept;
+std::string_view name_of(SearchEffort effort) noexcept;
+std::optional<Verified> verified_named(std::string_view name) noexcept;
+std::optional<SearchEffort> search_effort_named(std::string_view name) noexcept;
+
+/// How a run was made, as far as rows need it.
+struct RunInfo {
+    std::string uuid;      ///< 32 hex digits; made by Store::begin_run when empty
+    std::string strategy;
+    std::uint64_t seed = 0;
+    std::string budget;    ///< as the user gave it: "60s", "200"
+    SearchEffort effort = SearchEffort::normal;
+    std::string clock_policy = "free";  ///< "locked" where the clocks were
+    int locked_mhz = 0;
+    double power_w = 0, temperature_max = 0;
+    std::string l2_policy;   ///< "cold" or "warm"
+    std::string method;      ///< "graph" or "events"
+    std::string reference;   ///< "CPU, fp64"
+    std::string tolerance;   ///< JSON, empty: the op's own
+    std::string host_hash;   ///< SHA-256 of the host's name, never the name; made by Store::begin_run when empty
+    std::string origin = "local";  ///< or "import:ID"
+    std::int64_t started = 0, ended = 0;  ///< seconds since 1970, UTC
+};
+
+/// Addresses one row of one database file; `text` is what `autotune query` prints with --json and takes back.
+struct RecordKey {
+    std::int64_t device = 0, source = 0, problem = 0;
+    int nvrtc_major = 0, nvrtc_minor = 0, rank = 0;
+    std::string text() const;  ///< "3-14-9-13.0-0"
+    static std::optional<RecordKey> parse(std::string_view text);
+    friend auto operator<=>(const RecordKey&, const RecordKey&) = default;
+};
+
+/// A stored config with its provenance: rank 0 won its search, higher ranks came within 3 % of it.
+struct Record {
+    RecordKey id;  ///< set by the store
+    DeviceIdentity device;
+    TemplateIdentity source;  ///< op, variant and hashes at the time of the search
+    ProblemIdentity problem;
+    Environment environment;
+    RunInfo run;
+    Config config;
+    int rank = 0;
+
+    double time_us = 0, low_us = 0, high_us = 0;  ///< median and its 95 % interval
+    int samples = 0;
+    std::optional<double> default_us;  ///< what the default config took in the same search
+    std::size_t evaluated = 0, space_size = 0;
+    Verified verified = Verified::checked;
+    double max_error = 0;        ///< largest error over its bound
+    std::int64_t tuned_at = 0;   ///< seconds since 1970, UTC
+    bool predicted = false;      ///< an emulator's model said so; never ranked with measurements
+    std::string model_version;   ///< of a prediction
+
+    std::string stale;  ///< why it may no longer be the best here; empty: fresh. Set by Store::records
+
+    bool fresh() const noexcept { return stale.empty(); }
+    bool local() const noexcept { return run.origin == "local"; }
+};
+
+/// The op files and the compiler of today, against which rows are stale.
+struct Today {
+    std::vector<TemplateIdentity> templates;  ///< of every op that is asked about
+    int nvrtc_major = 0, nvrtc_minor = 0;     ///< 0.0: no compiler, so its version makes no row stale
+};
+
+/// Why the record is stale: "measured with NVRTC 12.9", "softmax_rows.cu has changed"; empty: fresh.
+std::string stale_reason(const Record& record, const Today& today);
+
+/// The total order of records of one problem on one device, best first: checked by whom, fresh, clocks locked, effort,
+/// local, time on a logarithmic grid of 2 % (a plain margin would not be transitive), newer, config. What is left is
+/// decided by exact figures, so that no two different records are equal and merging is a maximum: commutative,
+/// associative, idempotent.
+std::strong_ordering compare(const Record& a, const Record& b);
+inline bool better(const Record& a, const Record& b) { return compare(a, b) < 0; }
+
+/// CRC-32 (IEEE) of everything a record says, its device, template, problem and config by their hashes.
+std::uint32_t crc_of(const Record& record);
+
+}  // namespace autotune
+#endif

@@ -1,0 +1,183 @@
+#ifndef AUTOTUNE_CACHE_STORE_STORE_H
+#define AUTOTUNE_CACHE_STORE_STORE_H
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cache/store/record.h"
+#include "tuner/model/outcome.h"
+
+namespace autotune {
+
+using RunId = std::int64_t;
+
+/// What one search is about.
+struct RunStart {
+    DeviceIdentity device;
+    Environment environment;
+    std::vector<TemplateIdentity> templates;  ///< every variant of the op, as it stands today: templates_of(op)
+    ProblemIdentity problem;                  ///< problem_of(instance)
+    RunInfo info;
+};
+
+/// A finalist as the store takes it: fastest first.
+struct Finalist {
+    Config config;
+    double time_us = 0, low_us = 0, high_us = 0;  ///< median and its 95 % interval
+    int samples = 0;
+    double max_error = 0;
+    bool tainted = false;  ///< never becomes a record
+    Verified verified = Verified::checked;
+};
+
+/// How a search ended, as the store takes it.
+struct RunEnd {
+    /// Fastest first. Empty, as after an interruption: ranks come from the run's timed trials.
+    std::vector<Finalist> finalists;
+    std::optional<double> default_us;
+    std::size_t evaluated = 0, space_size = 0;
+    bool interrupted = false;
+    std::string method, reference;  ///< as Preparation told them
+    double power_w = 0, temperature_max = 0;
+    std::string model_version;      ///< of predictions
+};
+
+struct RunSummary {
+    std::size_t records = 0;      ///< ranks this search left in the database
+    bool kept_better = false;     ///< a better set of records was there already and stays
+    std::size_t negatives = 0, predictions = 0;
+};
+
+/// A trial as stored, for `autotune why` and the report.
+struct StoredTrial {
+    std::size_t ordinal = 0;  ///< 1 for the first of its run
+    Config config;
+    Outcome outcome;          ///< with log and samples
+    std::int64_t ended = 0;   ///< seconds since 1970, UTC
+};
+
+/// One search as stored.
+struct StoredRun {
+    RunId id = 0;
+    RunInfo info;
+    DeviceIdentity device;
+    Environment environment;
+    ProblemIdentity problem;
+    std::size_t trials = 0;
+    bool finished = false;  ///< ended or was interrupted, with its records derived; false after a crash
+};
+
+/// Which records; an empty member does not narrow.
+struct RecordQuery {
+    std::string op;
+    std::string device_fp;
+    std::vector<std::byte> problem_key;
+    Expression where;           ///< over the problem's key fields, such as "cols >= 4096"; unknown names: no match
+    bool winners_only = false;  ///< rank 0 only
+    bool predicted = false;     ///< predictions in place of measurements
+};
+
+/// A config that must not be dispatched, and why.
+struct Negative {
+    std::string device_fp;
+    TemplateIdentity source;
+    std::vector<std::byte> problem_key;
+    Config config;
+    Ending ending = Ending::crashed;
+};
+
+/// The database: tune.db (records) and trials.db beside it (every outcome), one transaction a write. One process may
+/// have several, each used by one thread at a time and by no child of a fork.
+///
+/// Writers of any number of processes queue on an advisory lock; a killed one loses nothing that was committed. Where
+/// the file cannot be used the Store works from memory or spools, says so once through `warn`, and goes on: losing the
+/// cache never stops a search.
+class Store {
+public:
+    enum class Mode {
+        read,    ///< writes nothing, creates nothing; a missing file is empty
+        write,
+        memory,  ///< nothing on disk: tests, and `--db none`
+    };
+    struct Options {
+        std::filesystem::path path;  ///< empty: default_path()
+        Mode mode = Mode::write;
+        /// One sentence each, without level and full stop; empty: they are dropped.
+        std::function<void(const std::string&)> warn;
+        std::chrono::milliseconds patience{10'000};  ///< for other writers
+        bool allow_shared_folder = false;  ///< a cache folder that others may write to
+    };
+
+    /// Throws Error{usage} for a named file that is not ours or newer than this program, and leaves it as it is. At the
+    /// default place such a file is set aside (renamed with time and process id) and an empty one takes over.
+    static Store open(const Options& options);
+    static Store in_memory() { return open({.path = {}, .mode = Mode::memory, .warn = {}}); }
+    /// AUTOTUNE_DB; else AUTOTUNE_CACHE_DIR, or autotune in $XDG_CACHE_HOME or ~/.cache, with /1/tune.db: the schema's
+    /// major number is in the path, so older programs never meet a newer file. Empty when there is no home.
+    static std::filesystem::path default_path();
+
+    Store(Store&&) noexcept;
+    Store& operator=(Store&&) noexcept;
+    ~Store();
+
+    /// Where the database is; empty: in memory.
+    const std::filesystem::path& path() const noexcept;
+    /// Where binaries go (BinaryStore): beside the database; empty: in memory.
+    std::filesystem::path binaries_folder() const;
+    /// "tune.db in rollback mode", "memory: ~/.cache is not writable", "spool files: ~/.cache is on NFS": for `doctor`.
+    std::string state() const;
+    /// 0 before anything was written; changes with every write of any process to the records.
+    std::int64_t generation() const;
+
+    // -- a search writes. Each throws Error{store} when the row could not be kept, after spooling what finish_run held.
+    RunId begin_run(const RunStart& start);
+    /// One transaction. A config tried again replaces its earlier row of the same run.
+    void record_trial(RunId run, const Config& config, const Outcome& outcome);
+    /// Derives records (within 3 % of the best, at most 8, none tainted) and negatives; also when interrupted. A set of
+    /// records that the total order ranks higher stays.
+    RunSummary finish_run(RunId run, const RunEnd& end);
+    /// Puts records of elsewhere (a spool, an import) under the same rule; returns how many of them now stand.
+    std::size_t put(std::span<const Record> records);
+    void put_negative(const Negative& negative, const Environment& environment);
+    /// Folds spool files of finished processes into the database; returns how many records they held.
+    std::size_t fold_spools();
+
+    // -- what is known
+    /// Outcomes that a new run of this search need not try again, latest first trial order. Times count while device,
+    /// environment and source are the same; failures also want the same space; out_of_memory is never remembered.
+    std::vector<std::pair<Config, Outcome>> known_outcomes(const RunStart& start) const;
+    /// Best first by the total order within each problem; rows whose checksum fails are left out.
+    std::vector<Record> records(const RecordQuery& query, const Today& today) const;
+    std::optional<Record> record(const RecordKey& key, const Today& today) const;
+    std::vector<Negative> negatives(std::string_view op, std::string_view device_fp) const;
+    /// Newest first; an empty op: of all.
+    std::vector<StoredRun> runs(std::string_view op = {}) const;
+    std::optional<StoredRun> run(RunId run) const;
+    std::vector<StoredTrial> trials(RunId run) const;
+    std::optional<StoredTrial> trial(RunId run, std::size_t ordinal) const;
+
+    /// Rows a table, for `db stats`: {"record", 812}, ...
+    std::map<std::string, std::int64_t> row_counts() const;
+    /// Faults of the file and of each row's checksum, one sentence each; empty: sound.
+    std::vector<std::string> check() const;
+
+    struct Impl;
+
+private:
+    explicit Store(std::unique_ptr<Impl> impl) noexcept;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace autotune
+#endif
