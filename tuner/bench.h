@@ -18,11 +18,11 @@ enum class Effort { quick, normal, full };
 
 /// What a bench found out when it made a problem ready.
 struct Preparation {
-    std::string reference;      ///< "CPU, fp64", "device, fp64, anchored", "kernel naive": for the heading
-    std::string method;         ///< "graph" or "events"
+    std::string reference;  ///< "CPU, fp64", "device, fp64, anchored", "kernel naive": for the heading
+    std::string method;     ///< "graph" or "events"
     double copy_bandwidth_gbs = 0;
-    double floor_us = 0;        ///< 0.9 x the larger of flops over peak and bytes over copy bandwidth; 0: none
-    bool warm = false;          ///< one set of buffers inside L2
+    double floor_us = 0;  ///< 0.9 x the larger of flops over peak and bytes over copy bandwidth; 0: none
+    bool warm = false;    ///< one set of buffers inside L2
 };
 
 /// Where the time of a run went.
@@ -38,7 +38,7 @@ struct Verification {
     int problems = 0, seeds = 0;
     double largest_error = 0;  ///< over its bound
     std::optional<Outcome> failure;
-    std::string failed_on;     ///< the problem
+    std::string failed_on;  ///< the problem
 };
 
 /// Tries candidates of one problem: what the loop sees of compilers, devices and workers. One thread calls it.

@@ -32,7 +32,7 @@ struct Trial {
 /// A finalist after the interleaved rounds.
 struct Ranked {
     Config config;
-    Outcome outcome;  ///< with the samples of the rounds
+    Outcome outcome;                              ///< with the samples of the rounds
     double time_us = 0, low_us = 0, high_us = 0;  ///< median and its 95 % interval
     bool same_as_best = false;  ///< not distinguishable: the intervals of the paired differences cover 0.5 %
 };
@@ -49,16 +49,16 @@ struct TuneOptions {
 /// Calls of the loop to whoever watches; each may be empty. The store hangs on `trial`, the console on all.
 struct TuneEvents {
     std::function<void(const Preparation&, const Space&)> prepared;
-    std::function<void(const Trial&)> trial;                  ///< each outcome, as it ends
+    std::function<void(const Trial&)> trial;                            ///< each outcome, as it ends
     std::function<void(std::size_t in_flight, double elapsed_s)> idle;  ///< ten times a second while waiting
-    std::function<bool()> stop_requested;                     ///< true ends the search after the running trial
+    std::function<bool()> stop_requested;  ///< true ends the search after the running trial
 };
 
 struct Tuning {
     Preparation preparation;
     Config default_config;
     std::optional<Ranked> best, default_result;
-    std::vector<Ranked> ranking;   ///< finalists, fastest first; the default among them when it is valid
+    std::vector<Ranked> ranking;  ///< finalists, fastest first; the default among them when it is valid
     std::map<Ending, std::size_t> counts;
     std::vector<Trial> failures_by_example;  ///< the first trial of each failed ending
     std::size_t space_size = 0, tried = 0, resumed = 0;

@@ -1,0 +1,66 @@
+#ifndef AUTOTUNE_TESTS_SCRIPTED_BENCH_H
+#define AUTOTUNE_TESTS_SCRIPTED_BENCH_H
+
+#include <deque>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "tuner/bench.h"
+
+namespace autotune {
+
+/// A bench that answers as a test tells it: no device, no compiler, no waiting.
+class ScriptedBench final : public Bench {
+public:
+    using Answer = std::function<Outcome(const Config&)>;
+    explicit ScriptedBench(Answer answer) : answer_{std::move(answer)} {}
+
+    Preparation prepare(const Instance&) override { return {.reference = "scripted", .method = "graph"}; }
+    std::size_t capacity() const override { return 4; }
+    void submit(const Config& config) override {
+        submitted.push_back(config);
+        waiting_.push_back(config);
+    }
+    Outcome next(const std::function<void()>& idle) override {
+        if (idle) idle();
+        const Config config = waiting_.front();
+        waiting_.pop_front();
+        return answer_(config);
+    }
+    void cancel() override {
+        cancelled += waiting_.size();
+        waiting_.clear();
+    }
+    void best_so_far(double time_us) override { best.push_back(time_us); }
+    std::vector<Outcome> rounds(std::span<const Config> finalists, int count) override {
+        std::vector<Outcome> outcomes;
+        for (const Config& config : finalists) {
+            Outcome outcome = final_answer ? final_answer(config) : answer_(config);
+            outcome.samples_us.assign(static_cast<std::size_t>(count), outcome.time_us);
+            outcomes.push_back(outcome);
+        }
+        ++rounds_run;
+        return outcomes;
+    }
+    Verification verify(const Config& config) override {
+        verified.push_back(config);
+        return verification ? verification(config) : Verification{.problems = 1, .seeds = 1};
+    }
+    std::optional<Artefact> artefact(const Config&) override { return std::nullopt; }
+    BenchUse use() const override { return {}; }
+
+    Answer final_answer;  ///< of the rounds; the trials' answer when empty
+    std::function<Verification(const Config&)> verification;
+    std::vector<Config> submitted, verified;
+    std::vector<double> best;
+    std::size_t cancelled = 0;
+    int rounds_run = 0;
+
+private:
+    Answer answer_;
+    std::deque<Config> waiting_;
+};
+
+}  // namespace autotune
+#endif

@@ -1,0 +1,236 @@
+#include "tuner/tune.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+
+#include "autotune/error.h"
+#include "tuner/statistics.h"
+
+namespace autotune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Trials asked for and not told yet. A constant, not the machine's number of workers: so that a seed and a count
+/// budget give the same sequence of trials on every machine.
+constexpr std::size_t window = 32;
+/// A run in which the first so many trials all fail has a cause that more trials do not cure.
+constexpr std::size_t give_up_after = 200;
+/// The share of a time budget that is kept for finals and the re-check of the winner.
+constexpr double kept_for_finals = 0.1;
+constexpr std::size_t most_finalists = 8;
+/// Finalists are those within this of the best by their trial's own few samples.
+constexpr double finalist_within = 1.05;
+/// How often finals that were disturbed (clocks, other processes) are timed again before their result is kept, marked.
+constexpr int patience = 2;
+
+int rounds_for(Effort effort) {
+    switch (effort) {
+        case Effort::quick:
+            return 7;
+        case Effort::normal:
+            return 15;
+        case Effort::full:
+            return 41;
+    }
+    return 15;
+}
+
+class Search {
+public:
+    Search(Bench& bench, const Instance& instance, const TuneOptions& options, const TuneEvents& events)
+        : bench_{bench}, options_{options}, events_{events}, space_{Space::make(instance)}, strategy_{make_strategy()} {
+        tuning_.preparation = bench_.prepare(instance);
+        tuning_.default_config = space_.config(space_.default_number());
+        tuning_.space_size = space_.size();
+        tuning_.raw_size = space_.raw_size();
+        if (events_.prepared) events_.prepared(tuning_.preparation, space_);
+    }
+
+    Tuning run() {
+        recall();
+        begin_default();
+        while (collect_or_submit()) {
+        }
+        if (!in_flight_.empty()) bench_.cancel();
+        finals();
+        verify_winner();
+        tuning_.use = bench_.use();
+        tuning_.elapsed_s = elapsed_s();
+        return std::move(tuning_);
+    }
+
+private:
+    std::unique_ptr<Strategy> make_strategy() const {
+        const StrategyEntry* entry = strategy_named(options_.strategy);
+        if (!entry) throw Error{Error::Kind::usage, "there is no strategy '" + options_.strategy + "'"};
+        return entry->make(space_, options_.seed);
+    }
+
+    /// What an earlier run found out is told, not tried.
+    void recall() {
+        for (const auto& [config, outcome] : options_.known)
+            if (const std::optional<std::size_t> number = space_.find(config)) {
+                ++tuning_.resumed;
+                record(*number, outcome, true);
+            }
+    }
+
+    void begin_default() {
+        if (!tried_.contains(space_.default_number())) submit(space_.default_number());
+    }
+
+    /// One step of the search: fill the window, then take in one outcome. False when the search is over.
+    bool collect_or_submit() {
+        if (stopping()) return false;
+        for (const std::size_t number : strategy_->ask(room())) submit(number);
+        if (in_flight_.empty()) return false;
+        const Outcome outcome = bench_.next([this] { idle(); });
+        const std::size_t number = in_flight_.front();
+        in_flight_.pop_front();
+        record(number, outcome, false);
+        return true;
+    }
+
+    std::size_t room() const {
+        const std::size_t free = window - std::min(window, in_flight_.size());
+        if (!options_.budget.trials) return free;
+        const std::size_t begun = tuning_.tried + in_flight_.size();
+        return std::min(free, *options_.budget.trials - std::min(*options_.budget.trials, begun));
+    }
+
+    bool stopping() {
+        if (events_.stop_requested && events_.stop_requested()) tuning_.interrupted = true;
+        const bool late = options_.budget.seconds && elapsed_s() >= *options_.budget.seconds * (1 - kept_for_finals);
+        const bool hopeless = tuning_.tried >= give_up_after && timed_.empty();
+        return tuning_.interrupted || late || hopeless;
+    }
+
+    void submit(std::size_t number) {
+        bench_.submit(space_.config(number));
+        in_flight_.push_back(number);
+    }
+
+    void idle() const {
+        if (events_.idle) events_.idle(in_flight_.size(), elapsed_s());
+    }
+
+    void record(std::size_t number, const Outcome& outcome, bool resumed) {
+        if (!resumed) ++tuning_.tried;
+        tried_[number] = outcome.ending;
+        ++tuning_.counts[outcome.ending];
+        const bool best = outcome.ok() && (timed_.empty() || outcome.time_us < timed_.begin()->first);
+        if (outcome.ok()) timed_.emplace(outcome.time_us, number);
+        if (best) bench_.best_so_far(outcome.time_us);
+        strategy_->tell(number, outcome);
+        const Trial trial{.ordinal = tuning_.tried,
+                          .config = space_.config(number),
+                          .outcome = outcome,
+                          .new_best = best,
+                          .resumed = resumed};
+        if (!outcome.ok() && outcome.ending != Ending::dropped && tuning_.counts[outcome.ending] == 1)
+            tuning_.failures_by_example.push_back(trial);
+        if (events_.trial) events_.trial(trial);
+    }
+
+    /// The fastest by their trials, and the default, in interleaved rounds.
+    void finals() {
+        if (timed_.empty()) return;
+        std::vector<std::size_t> finalists;
+        for (const auto& [time_us, number] : timed_) {
+            if (finalists.size() == most_finalists || time_us > timed_.begin()->first * finalist_within) break;
+            finalists.push_back(number);
+        }
+        const std::size_t first = space_.default_number();
+        const auto ending = tried_.find(first);
+        if (ending != tried_.end() && ending->second == Ending::timed &&
+            std::ranges::find(finalists, first) == finalists.end())
+            finalists.push_back(first);
+        rank(finalists, time_finalists(finalists));
+    }
+
+    std::vector<Outcome> time_finalists(const std::vector<std::size_t>& finalists) {
+        std::vector<Config> configs;
+        for (const std::size_t number : finalists) configs.push_back(space_.config(number));
+        const int rounds = rounds_for(tuning_.interrupted ? Effort::quick : options_.effort);
+        std::vector<Outcome> outcomes = bench_.rounds(configs, rounds);
+        const auto disturbed = [&] { return std::ranges::any_of(outcomes, &Outcome::tainted); };
+        for (int again = 0; again < patience && disturbed() && !tuning_.interrupted; ++again)
+            outcomes = bench_.rounds(configs, rounds);
+        return outcomes;
+    }
+
+    void rank(const std::vector<std::size_t>& finalists, const std::vector<Outcome>& outcomes) {
+        for (std::size_t i = 0; i < finalists.size(); ++i) {
+            if (!outcomes[i].ok() || outcomes[i].samples_us.empty()) {
+                fail(space_.config(finalists[i]), outcomes[i]);
+                continue;
+            }
+            const Interval interval = median_interval(outcomes[i].samples_us);
+            tuning_.ranking.push_back({.config = space_.config(finalists[i]),
+                                       .outcome = outcomes[i],
+                                       .time_us = interval.median,
+                                       .low_us = interval.low,
+                                       .high_us = interval.high});
+        }
+        std::ranges::stable_sort(tuning_.ranking, {}, &Ranked::time_us);
+        compare_with_best();
+    }
+
+    void compare_with_best() {
+        tuning_.best.reset();
+        tuning_.default_result.reset();
+        if (tuning_.ranking.empty()) return;
+        const std::vector<double>& best = tuning_.ranking.front().outcome.samples_us;
+        for (Ranked& finalist : tuning_.ranking) {
+            finalist.same_as_best = paired_ratio(finalist.outcome.samples_us, best).low < 1 + same_within;
+            if (finalist.config == tuning_.default_config) tuning_.default_result = finalist;
+        }
+        tuning_.best = tuning_.ranking.front();
+    }
+
+    /// The winner is checked again; one that fails is struck out, and the next takes its place.
+    void verify_winner() {
+        while (options_.verify_winner && tuning_.best && !tuning_.interrupted) {
+            tuning_.verification = bench_.verify(tuning_.best->config);
+            if (!tuning_.verification.failure) return;
+            strike_out(*tuning_.verification.failure);
+        }
+    }
+
+    void strike_out(const Outcome& failure) {
+        fail(tuning_.best->config, failure);
+        tuning_.ranking.erase(tuning_.ranking.begin());
+        compare_with_best();
+    }
+
+    /// A config that was timed and then failed counts as the failure it is.
+    void fail(const Config& config, const Outcome& failure) {
+        --tuning_.counts[Ending::timed];
+        const Trial trial{.ordinal = tuning_.tried, .config = config, .outcome = failure};
+        if (++tuning_.counts[failure.ending] == 1) tuning_.failures_by_example.push_back(trial);
+        if (events_.trial) events_.trial(trial);
+    }
+
+    double elapsed_s() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+    Bench& bench_;
+    const TuneOptions& options_;
+    const TuneEvents& events_;
+    const Clock::time_point start_ = Clock::now();
+    const Space space_;
+    const std::unique_ptr<Strategy> strategy_;
+    std::deque<std::size_t> in_flight_;  ///< in the order of submission
+    std::map<std::size_t, Ending> tried_;
+    std::multimap<double, std::size_t> timed_;  ///< by the time of their trial
+    Tuning tuning_;
+};
+
+}  // namespace
+
+Tuning tune(Bench& bench, const Instance& instance, const TuneOptions& options, const TuneEvents& events) {
+    return Search{bench, instance, options, events}.run();
+}
+
+}  // namespace autotune
