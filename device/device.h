@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "autotune/dtype.h"
@@ -154,6 +156,14 @@ struct BoundSequence {
     const LaunchSequence* sequence = nullptr;
     Module module;
     std::vector<Buffer> buffers;
+    /// Modules of further sources, by the name that a launch or symbol gives as its `source`; all others are in `module`.
+    std::vector<std::pair<std::string, Module>> others = {};
+
+    Module module_of(std::string_view source) const noexcept {
+        for (const auto& [name, other] : others)
+            if (name == source) return other;
+        return module;
+    }
 };
 
 /// A GPU, or its emulation, as the run worker uses it. One thread calls it. Every call may throw DeviceFailure.
