@@ -55,3 +55,19 @@ function(autotune_compile_options target)
     target_link_options(${target} PRIVATE -fsanitize=${AUTOTUNE_SANITIZE})
   endif()
 endfunction()
+
+# autotune_fuzz(NAME SOURCES ... LINK ... CORPUS folder): the fuzz target NAME_fuzz, a source with
+# LLVMFuzzerTestOneInput. With AUTOTUNE_FUZZ it is linked with libFuzzer, which makes inputs up; otherwise with a main
+# that feeds it every file of the corpus and cut and flipped versions of each, and that is run as a test.
+function(autotune_fuzz name)
+  cmake_parse_arguments(arg "" "CORPUS" "SOURCES;LINK" ${ARGN})
+  if(AUTOTUNE_FUZZ)
+    autotune_program(${name}_fuzz SOURCES ${arg_SOURCES} LINK ${arg_LINK})
+    target_compile_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
+    target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
+  else()
+    autotune_program(${name}_fuzz SOURCES ${arg_SOURCES} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus_main.cpp LINK ${arg_LINK})
+    add_test(NAME fuzz.${name} COMMAND ${name}_fuzz ${arg_CORPUS})
+    set_tests_properties(fuzz.${name} PROPERTIES TIMEOUT 300 LABELS fuzz)
+  endif()
+endfunction()

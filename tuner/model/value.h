@@ -17,5 +17,8 @@ std::string to_text(const Value& value);
 /// The value that a command line means by `text`: a boolean, an integer, a number, else a word.
 Value value_from_text(std::string_view text);
 
+/// Whether two values mean the same: 4 and 4.0 do, true and 1 do, a word equals only itself.
+bool same_value(const Value& a, const Value& b);
+
 }  // namespace autotune
 #endif

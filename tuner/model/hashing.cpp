@@ -1,0 +1,37 @@
+#include "tuner/model/hashing.h"
+
+#include <sodium.h>
+
+#include <array>
+
+namespace autotune {
+
+std::string sha256_hex(std::span<const std::byte> bytes) {
+    std::array<unsigned char, crypto_hash_sha256_BYTES> digest{};
+    crypto_hash_sha256(digest.data(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+    std::string hex(2 * digest.size() + 1, '\0');
+    sodium_bin2hex(hex.data(), hex.size(), digest.data(), digest.size());
+    hex.pop_back();
+    return hex;
+}
+
+std::string sha256_hex(std::string_view text) { return sha256_hex(std::as_bytes(std::span{text})); }
+
+CanonicalBytes& CanonicalBytes::add(std::uint64_t number) {
+    for (int shift = 0; shift < 64; shift += 8) bytes_.push_back(static_cast<std::byte>(number >> shift));
+    return *this;
+}
+
+CanonicalBytes& CanonicalBytes::add(std::string_view text) {
+    add(static_cast<std::uint64_t>(text.size()));
+    const auto bytes = std::as_bytes(std::span{text});
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    return *this;
+}
+
+CanonicalBytes& CanonicalBytes::tag(std::uint8_t byte) {
+    bytes_.push_back(static_cast<std::byte>(byte));
+    return *this;
+}
+
+}  // namespace autotune
