@@ -1,0 +1,95 @@
+#include "tuner/loader/document.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "autotune/error.h"
+
+namespace autotune {
+namespace {
+
+std::string error_of(std::string_view text) {
+    try {
+        const Document document{text, "x.toml"};
+    } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), Error::Kind::usage);
+        return error.what();
+    }
+    return "no error";
+}
+
+TEST(Document, KeepsTheOrderOfTheFile) {
+    const Document document{"zeta = 1\nalpha = 2\n[mid]\nb = 1\na = { z = 1, y = 2 }\n[early]\n", "x.toml"};
+    std::vector<std::string> keys;
+    for (const Node& child : document.root().children) keys.push_back(child.key);
+    EXPECT_THAT(keys, testing::ElementsAre("zeta", "alpha", "mid", "early"));
+    const Node& mid = *document.root().find("mid");
+    EXPECT_EQ(mid.children[0].key, "b");
+    EXPECT_EQ(mid.children[1].children[0].key, "z");
+}
+
+TEST(Document, KnowsWhereKeysAndValuesStand) {
+    const Document document{"a = 1\n[b]\n  long_key = \"text\"\n[[c]]\nx = 1\n[[c]]\nx = 2\n", "x.toml"};
+    const Node& key = *document.root().find("b")->find("long_key");
+    EXPECT_EQ(key.key_position, (Position{3, 3}));
+    EXPECT_EQ(key.position, (Position{3, 14}));
+    EXPECT_EQ(document.root().find("c")->children[1].position, (Position{6, 1}));
+}
+
+TEST(Document, ShowsTheLineWithACaretForWhatIsNoToml) {
+    EXPECT_EQ(error_of("a = 1\na = 2\n"),
+              "x.toml:2:5: this is no TOML: cannot redefine existing integer 'a'\n"
+              "  2 | a = 2\n"
+              "    |     ^");
+}
+
+TEST(Document, RefusesDatesAndNumbersThatAreNotFinite) {
+    EXPECT_EQ(error_of("a = 1979-05-27\n"),
+              "x.toml:1:5: an op file has no dates and times\n  1 | a = 1979-05-27\n    |     ^");
+    EXPECT_EQ(error_of("a = [1.0, nan]\n"),
+              "x.toml:1:11: a number in an op file is finite\n  1 | a = [1.0, nan]\n    |           ^");
+}
+
+TEST(Document, RefusesAFileOfMoreThanAMebibyte) {
+    EXPECT_EQ(error_of("a = 1\n" + std::string(1u << 20, '\n')),
+              "x.toml has 1048582 bytes, an op file at most 1048576");
+}
+
+TEST(Document, CountsCharactersForTheCaretAndKeepsTabs) {
+    const Document document{"\tkey = \"\xc3\xa4\xc3\xb6 + BLK\"\n", "x.toml"};
+    try {
+        document.fail_inside(document.root().children[0], 7, 3, "unknown");
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_STREQ(error.what(),
+                     "x.toml:1:14: unknown\n  1 | \tkey = \"\xc3\xa4\xc3\xb6 + BLK\"\n    | \t            ^~~");
+    }
+}
+
+TEST(Document, PointsAtTheStartOfAStringWithEscapes) {
+    const Document document{"key = \"a\\n + BLK\"\n", "x.toml"};
+    try {
+        document.fail_inside(document.root().children[0], 5, 3, "unknown");
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_THAT(error.what(), testing::StartsWith("x.toml:1:7: unknown\n"));
+    }
+}
+
+TEST(Document, ShowsThePartOfALongLineAroundTheCaret) {
+    const Document document{"key = \"" + std::string(300, 'a') + " + BLK\"\n", "x.toml"};
+    try {
+        document.fail_inside(document.root().children[0], 303, 3, "unknown");
+        FAIL();
+    } catch (const Error& error) {
+        const std::string text = error.what();
+        EXPECT_THAT(text, testing::HasSubstr("  1 | ...aaa"));
+        const std::size_t caret = text.find('^');
+        const std::size_t row = text.rfind('\n', caret) + 1;
+        const std::size_t line = text.find('\n') + 1;
+        EXPECT_EQ(text.substr(line + (caret - row), 3), "BLK");
+    }
+}
+
+}  // namespace
+}  // namespace autotune

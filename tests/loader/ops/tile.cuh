@@ -1,0 +1,3 @@
+#pragma once
+#include "parts/lane.cuh"
+#include "cuda_fp16.h"
