@@ -102,15 +102,28 @@ __device__ __forceinline__ unsigned pack_pair<__nv_bfloat16>(float low, float hi
     return reinterpret_cast<const unsigned&>(pair);
 }
 
-/// Byte offset of 16-byte chunk `chunk` of row `row` in a shared tile of ROW_BYTES (a power of two, 32 or more) a
-/// row, permuted so that the eight rows of an 8x8 matrix lie in eight different bank groups, and so do the eight
-/// chunks of a copy. Rows under 128 bytes share a line of banks, hence the shift.
+/// The bytes after which rows of ROW_BYTES meet the banks in the same place again, 128 at most.
+template <int ROW_BYTES>
+constexpr int bank_period = (ROW_BYTES & -ROW_BYTES) < 128 ? ROW_BYTES & -ROW_BYTES : 128;
+
+/// Byte offset of 16-byte chunk `chunk` of row `row` in a shared tile of ROW_BYTES (a multiple of 32) a row,
+/// permuted so that the eight rows of an 8x8 matrix lie in eight different bank groups; for a power of two so do
+/// the eight chunks of a copy. Rows whose length is no multiple of 128 bytes differ in their banks already, hence the
+/// shift.
 template <int ROW_BYTES>
 __device__ __forceinline__ int swizzled(int row, int chunk) {
-    static_assert(ROW_BYTES >= 32 && (ROW_BYTES & (ROW_BYTES - 1)) == 0, "rows of 32, 64, 128, ... bytes");
-    constexpr int rows_a_line = ROW_BYTES >= 128 ? 1 : 128 / ROW_BYTES;
+    static_assert(ROW_BYTES % 32 == 0, "whole 8x8 pairs of matrices a row");
+    constexpr int rows_a_line = 128 / bank_period<ROW_BYTES>;
     constexpr int mask = 8 / rows_a_line - 1;
     return row * ROW_BYTES + 16 * (chunk ^ ((row / rows_a_line) & mask));
+}
+
+/// The address `pairs` pairs of chunks further along the row than `address`, which `swizzled` gave for chunk 0 or 1
+/// of a tile that is aligned to 128 bytes. With a constant `pairs` this is at most one XOR and an immediate.
+template <int ROW_BYTES>
+__device__ __forceinline__ unsigned swizzled_step(unsigned address, int pairs) {
+    constexpr int mask = bank_period<ROW_BYTES> - 1;
+    return (address ^ ((32 * pairs) & mask)) + ((32 * pairs) & ~mask);
 }
 
 #endif
