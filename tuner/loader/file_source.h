@@ -46,9 +46,6 @@ private:
     std::map<std::string, std::string, std::less<>> files_;
 };
 
-/// Why this cannot be the path of a file of an op: `leaves the op's folder`; nullopt: it can.
-std::optional<std::string> path_objection(std::string_view path);
-
 /// The names in `#include "..."` lines of a source, in order.
 std::vector<std::string> quoted_includes(std::string_view source);
 

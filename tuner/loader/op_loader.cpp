@@ -10,6 +10,7 @@
 #include "autotune/error.h"
 #include "tuner/loader/builder.h"
 #include "tuner/model/evaluator.h"
+#include "tuner/model/path.h"
 #include "tuner/model/suggest.h"
 
 namespace autotune {
