@@ -14,9 +14,9 @@ namespace autotune {
 
 /// A compiled artefact as stored, with what it was made from: one file, so that nothing can be mixed.
 struct Binary {
-    std::string key;     ///< binary_key()
-    Artefact artefact;   ///< cubin, arch and kernels; neither PTX nor log
-    std::string source;  ///< file name, for people
+    std::string key{};     ///< binary_key()
+    Artefact artefact{};   ///< cubin, arch and kernels; neither PTX nor log
+    std::string source{};  ///< file name, for people
     int nvrtc_major = 0, nvrtc_minor = 0;
 };
 

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,10 +16,10 @@ namespace autotune {
 /// What ran, beside the device: no wall between rows, but what makes one stale.
 struct Environment {
     int nvrtc_major = 0, nvrtc_minor = 0;  ///< 0.0: no compiler here
-    std::string driver;                    ///< "580.159.04"
+    std::string driver{};                    ///< "580.159.04"
     int runtime = 0;                       ///< CUDA version of the driver, 13000 for 13.0
     int emulator = 0;                      ///< version of the emulator's model; 0: a real GPU ran
-    std::string tool_version, os;
+    std::string tool_version{}, os{};
     /// SHA-256, hex, over all of the above.
     std::string hash() const;
     friend bool operator==(const Environment&, const Environment&) = default;
@@ -28,11 +27,11 @@ struct Environment {
 
 /// One variant of an op as it stands in its files today.
 struct TemplateIdentity {
-    std::string op, variant;
-    std::string source_hash;  ///< SHA-256, hex: the source and every header's bytes, options and defines
-    std::string space_hash;   ///< SHA-256, hex: parameters, their values, needs, constraints, launches
+    std::string op{}, variant{};
+    std::string source_hash{};  ///< SHA-256, hex: the source and every header's bytes, options and defines
+    std::string space_hash{};   ///< SHA-256, hex: parameters, their values, needs, constraints, launches
     int abi = 1;              ///< raised when old configs no longer mean the same
-    std::string manifest;     ///< JSON for people: parameters with their values, constraints
+    std::string manifest{};     ///< JSON for people: parameters with their values, constraints
     /// SHA-256, hex, over all but the manifest: the key of its row.
     std::string hash() const;
     friend bool operator==(const TemplateIdentity&, const TemplateIdentity&) = default;
@@ -43,10 +42,10 @@ std::vector<TemplateIdentity> templates_of(const Op& op);
 
 /// A problem as the store keeps it: the key decides, the rest is for queries and people.
 struct ProblemIdentity {
-    std::string op;
-    std::vector<std::byte> key;      ///< Instance::key()
-    std::string json;                ///< Instance::key_json()
-    std::vector<std::pair<std::string, Value>> fields;  ///< key fields in the op's order
+    std::string op{};
+    std::vector<std::byte> key{};      ///< Instance::key()
+    std::string json{};                ///< Instance::key_json()
+    std::vector<std::pair<std::string, Value>> fields{};  ///< key fields in the op's order
     /// `rows=32768 cols=4096 dtype=bf16`
     std::string text() const;
 };
@@ -56,10 +55,6 @@ ProblemIdentity problem_of(const Instance& instance);
 /// The strict key of a binary, 64 hex digits: all that decides its bytes (cache schema number, source with headers,
 /// defines, options, NVRTC version, target). The driver is not in it.
 std::string binary_key(const SourceSpec& source, std::string_view arch, int nvrtc_major, int nvrtc_minor);
-
-/// SHA-256 as 64 hex digits.
-std::string sha256(std::span<const std::byte> bytes);
-std::string sha256(std::string_view bytes);
 
 }  // namespace autotune
 #endif

@@ -1,6 +1,7 @@
 #ifndef AUTOTUNE_CACHE_STORE_RECORD_H
 #define AUTOTUNE_CACHE_STORE_RECORD_H
 
+#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -34,19 +35,19 @@ std::optional<SearchEffort> search_effort_named(std::string_view name) noexcept;
 
 /// How a run was made, as far as rows need it.
 struct RunInfo {
-    std::string uuid;      ///< 32 hex digits; made by Store::begin_run when empty
-    std::string strategy;
+    std::string uuid{};      ///< 32 hex digits; made by Store::begin_run when empty
+    std::string strategy{};
     std::uint64_t seed = 0;
-    std::string budget;    ///< as the user gave it: "60s", "200"
+    std::string budget{};    ///< as the user gave it: "60s", "200"
     SearchEffort effort = SearchEffort::normal;
     std::string clock_policy = "free";  ///< "locked" where the clocks were
     int locked_mhz = 0;
     double power_w = 0, temperature_max = 0;
     std::string l2_policy;   ///< "cold" or "warm"
-    std::string method;      ///< "graph" or "events"
-    std::string reference;   ///< "CPU, fp64"
-    std::string tolerance;   ///< JSON, empty: the op's own
-    std::string host_hash;   ///< SHA-256 of the host's name, never the name; made by Store::begin_run when empty
+    std::string method{};      ///< "graph" or "events"
+    std::string reference{};   ///< "CPU, fp64"
+    std::string tolerance{};   ///< JSON, empty: the op's own
+    std::string host_hash{};   ///< SHA-256 of the host's name, never the name; made by Store::begin_run when empty
     std::string origin = "local";  ///< or "import:ID"
     std::int64_t started = 0, ended = 0;  ///< seconds since 1970, UTC
 };
@@ -62,26 +63,26 @@ struct RecordKey {
 
 /// A stored config with its provenance: rank 0 won its search, higher ranks came within 3 % of it.
 struct Record {
-    RecordKey id;  ///< set by the store
-    DeviceIdentity device;
-    TemplateIdentity source;  ///< op, variant and hashes at the time of the search
-    ProblemIdentity problem;
-    Environment environment;
-    RunInfo run;
-    Config config;
+    RecordKey id{};  ///< set by the store
+    DeviceIdentity device{};
+    TemplateIdentity source{};  ///< op, variant and hashes at the time of the search
+    ProblemIdentity problem{};
+    Environment environment{};
+    RunInfo run{};
+    Config config{};
     int rank = 0;
 
     double time_us = 0, low_us = 0, high_us = 0;  ///< median and its 95 % interval
     int samples = 0;
-    std::optional<double> default_us;  ///< what the default config took in the same search
+    std::optional<double> default_us{};  ///< what the default config took in the same search
     std::size_t evaluated = 0, space_size = 0;
     Verified verified = Verified::checked;
     double max_error = 0;        ///< largest error over its bound
     std::int64_t tuned_at = 0;   ///< seconds since 1970, UTC
     bool predicted = false;      ///< an emulator's model said so; never ranked with measurements
-    std::string model_version;   ///< of a prediction
+    std::string model_version{};   ///< of a prediction
 
-    std::string stale;  ///< why it may no longer be the best here; empty: fresh. Set by Store::records
+    std::string stale{};  ///< why it may no longer be the best here; empty: fresh. Set by Store::records
 
     bool fresh() const noexcept { return stale.empty(); }
     bool local() const noexcept { return run.origin == "local"; }
@@ -89,20 +90,40 @@ struct Record {
 
 /// The op files and the compiler of today, against which rows are stale.
 struct Today {
-    std::vector<TemplateIdentity> templates;  ///< of every op that is asked about
+    std::vector<TemplateIdentity> templates{};  ///< of every op that is asked about
     int nvrtc_major = 0, nvrtc_minor = 0;     ///< 0.0: no compiler, so its version makes no row stale
 };
 
 /// Why the record is stale: "measured with NVRTC 12.9", "softmax_rows.cu has changed"; empty: fresh.
-std::string stale_reason(const Record& record, const Today& today);
+std::string stale_reason(const TemplateIdentity& source, const Environment& environment, const Today& today);
+
+/// What the order of records looks at. The texts belong to whoever made the key.
+struct OrderKey {
+    Verified verified = Verified::checked;
+    bool fresh = true, locked_clocks = false;
+    SearchEffort effort = SearchEffort::normal;
+    bool local = true;
+    std::int64_t time_ns = 0, tuned_at = 0;
+    std::string_view config_hash{}, template_hash{}, run_uuid{};
+    int rank = 0;
+    std::uint32_t crc = 0;
+};
 
 /// The total order of records of one problem on one device, best first: checked by whom, fresh, clocks locked, effort,
 /// local, time on a logarithmic grid of 2 % (a plain margin would not be transitive), newer, config. What is left is
 /// decided by exact figures, so that no two different records are equal and merging is a maximum: commutative,
 /// associative, idempotent.
+std::strong_ordering compare(const OrderKey& a, const OrderKey& b);
 std::strong_ordering compare(const Record& a, const Record& b);
 inline bool better(const Record& a, const Record& b) { return compare(a, b) < 0; }
 
+/// The parts of a record's checksum that it shares with others.
+struct CrcParts {
+    std::uint32_t device = 0, source = 0, problem = 0, config = 0, run = 0;
+};
+/// numbers: NVRTC major and minor, rank, median, low and high in ns, samples, default in ns (-1: none), evaluated, space
+/// size, effort, verified, tuned_at.
+std::uint32_t crc_of_row(const CrcParts& parts, const std::array<std::int64_t, 13>& numbers, double max_error) noexcept;
 /// CRC-32 (IEEE) of everything a record says, its device, template, problem and config by their hashes.
 std::uint32_t crc_of(const Record& record);
 

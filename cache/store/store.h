@@ -24,16 +24,16 @@ using RunId = std::int64_t;
 
 /// What one search is about.
 struct RunStart {
-    DeviceIdentity device;
-    Environment environment;
-    std::vector<TemplateIdentity> templates;  ///< every variant of the op, as it stands today: templates_of(op)
-    ProblemIdentity problem;                  ///< problem_of(instance)
-    RunInfo info;
+    DeviceIdentity device{};
+    Environment environment{};
+    std::vector<TemplateIdentity> templates{};  ///< every variant of the op, as it stands today: templates_of(op)
+    ProblemIdentity problem{};                  ///< problem_of(instance)
+    RunInfo info{};
 };
 
 /// A finalist as the store takes it: fastest first.
 struct Finalist {
-    Config config;
+    Config config{};
     double time_us = 0, low_us = 0, high_us = 0;  ///< median and its 95 % interval
     int samples = 0;
     double max_error = 0;
@@ -44,13 +44,13 @@ struct Finalist {
 /// How a search ended, as the store takes it.
 struct RunEnd {
     /// Fastest first. Empty, as after an interruption: ranks come from the run's timed trials.
-    std::vector<Finalist> finalists;
-    std::optional<double> default_us;
+    std::vector<Finalist> finalists{};
+    std::optional<double> default_us{};
     std::size_t evaluated = 0, space_size = 0;
     bool interrupted = false;
-    std::string method, reference;  ///< as Preparation told them
+    std::string method{}, reference{};  ///< as Preparation told them
     double power_w = 0, temperature_max = 0;
-    std::string model_version;      ///< of predictions
+    std::string model_version{};      ///< of predictions
 };
 
 struct RunSummary {
@@ -62,38 +62,61 @@ struct RunSummary {
 /// A trial as stored, for `autotune why` and the report.
 struct StoredTrial {
     std::size_t ordinal = 0;  ///< 1 for the first of its run
-    Config config;
-    Outcome outcome;          ///< with log and samples
+    Config config{};
+    Outcome outcome{};          ///< with log and samples
     std::int64_t ended = 0;   ///< seconds since 1970, UTC
 };
 
 /// One search as stored.
 struct StoredRun {
     RunId id = 0;
-    RunInfo info;
-    DeviceIdentity device;
-    Environment environment;
-    ProblemIdentity problem;
+    RunInfo info{};
+    DeviceIdentity device{};
+    Environment environment{};
+    ProblemIdentity problem{};
     std::size_t trials = 0;
     bool finished = false;  ///< ended or was interrupted, with its records derived; false after a crash
 };
 
 /// Which records; an empty member does not narrow.
 struct RecordQuery {
-    std::string op;
-    std::string device_fp;
-    std::vector<std::byte> problem_key;
-    Expression where;           ///< over the problem's key fields, such as "cols >= 4096"; unknown names: no match
+    std::string op{};
+    std::string device_fp{};
+    std::vector<std::byte> problem_key{};
+    Expression where{};           ///< over the problem's key fields, such as "cols >= 4096"; unknown names: no match
     bool winners_only = false;  ///< rank 0 only
     bool predicted = false;     ///< predictions in place of measurements
 };
 
+/// A record as a scan meets it: its parts are shared by many and live as long as the call of the sink.
+struct RecordView {
+    RecordKey id{};
+    const DeviceIdentity* device = nullptr;
+    const TemplateIdentity* source = nullptr;
+    const Environment* environment = nullptr;
+    const RunInfo* run = nullptr;
+    const Config* config = nullptr;
+    std::span<const std::byte> problem_key{};
+    std::string_view problem_json{};  ///< to_json(ProblemIdentity)
+    std::int64_t time_ns = 0, low_ns = 0, high_ns = 0;
+    std::optional<std::int64_t> default_ns{};
+    std::int64_t samples = 0, evaluated = 0, space_size = 0, tuned_at = 0;
+    SearchEffort effort = SearchEffort::normal;
+    Verified verified = Verified::checked;
+    double max_error = 0;
+    bool predicted = false;
+    std::string_view model_version{};
+    std::string_view stale{};  ///< empty: fresh
+    std::uint32_t crc = 0;
+    OrderKey order{};          ///< compare() puts the better first
+};
+
 /// A config that must not be dispatched, and why.
 struct Negative {
-    std::string device_fp;
-    TemplateIdentity source;
-    std::vector<std::byte> problem_key;
-    Config config;
+    std::string device_fp{};
+    TemplateIdentity source{};
+    std::vector<std::byte> problem_key{};
+    Config config{};
     Ending ending = Ending::crashed;
 };
 
@@ -111,12 +134,14 @@ public:
         memory,  ///< nothing on disk: tests, and `--db none`
     };
     struct Options {
-        std::filesystem::path path;  ///< empty: default_path()
+        std::filesystem::path path{};  ///< empty: default_path()
         Mode mode = Mode::write;
         /// One sentence each, without level and full stop; empty: they are dropped.
-        std::function<void(const std::string&)> warn;
+        std::function<void(const std::string&)> warn{};
         std::chrono::milliseconds patience{10'000};  ///< for other writers
         bool allow_shared_folder = false;  ///< a cache folder that others may write to
+        bool spool_only = false;           ///< as on a network file system: records go to spool files
+        std::function<std::int64_t()> now{};  ///< seconds since 1970; empty: the system's clock
     };
 
     /// Throws Error{usage} for a named file that is not ours or newer than this program, and leaves it as it is. At the
@@ -160,6 +185,10 @@ public:
     /// Best first by the total order within each problem; rows whose checksum fails are left out.
     std::vector<Record> records(const RecordQuery& query, const Today& today) const;
     std::optional<Record> record(const RecordKey& key, const Today& today) const;
+    /// The same rows in no order and without copies: 50 000 take some 10 ms. `where` and `winners_only` are not looked at.
+    void scan(const RecordQuery& query, const Today& today, const std::function<void(const RecordView&)>& sink) const;
+    /// NVRTC versions of any environment seen, newest first: what binaries may be stored under.
+    std::vector<std::pair<int, int>> compilers() const;
     std::vector<Negative> negatives(std::string_view op, std::string_view device_fp) const;
     /// Newest first; an empty op: of all.
     std::vector<StoredRun> runs(std::string_view op = {}) const;

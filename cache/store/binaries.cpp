@@ -1,0 +1,163 @@
+#include "cache/store/binaries.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "cache/store/file.h"
+#include "cache/store/location.h"
+#include "tuner/model/hashing.h"
+
+namespace autotune {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+// A file: magic, length of the JSON head (8 bytes, little-endian), the head, the cubin, then the SHA-256 of all before it.
+constexpr std::string_view magic = "ATBINRY1";
+constexpr std::size_t digest_size = 64;
+
+bool is_key(std::string_view key) {
+    return key.size() == 64 && key.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+json head_of(const Binary& binary) {
+    json kernels = json::array();
+    for (const KernelInfo& k : binary.artefact.kernels)
+        kernels.push_back({{"name", k.name}, {"symbol", k.symbol}, {"registers", k.registers},
+                           {"static_shared_bytes", k.static_shared_bytes}, {"stack_bytes", k.stack_bytes},
+                           {"spill_bytes", k.spill_bytes}, {"barriers", k.barriers}, {"max_threads", k.max_threads}});
+    return {{"key", binary.key}, {"arch", binary.artefact.arch}, {"source", binary.source}, {"kernels", kernels},
+            {"nvrtc_major", binary.nvrtc_major}, {"nvrtc_minor", binary.nvrtc_minor},
+            {"cubin_bytes", binary.artefact.cubin.size()}};
+}
+
+Binary from_head(const json& head) {
+    Binary binary{.key = head.at("key"), .artefact = {}, .source = head.at("source"),
+                  .nvrtc_major = head.at("nvrtc_major"), .nvrtc_minor = head.at("nvrtc_minor")};
+    binary.artefact.arch = head.at("arch");
+    for (const json& k : head.at("kernels"))
+        binary.artefact.kernels.push_back({.name = k.at("name"), .symbol = k.at("symbol"), .registers = k.at("registers"),
+                                           .static_shared_bytes = k.at("static_shared_bytes"), .stack_bytes = k.at("stack_bytes"),
+                                           .spill_bytes = k.at("spill_bytes"), .barriers = k.at("barriers"),
+                                           .max_threads = k.at("max_threads")});
+    return binary;
+}
+
+void append(std::vector<std::byte>& out, std::string_view text) {
+    const auto bytes = std::as_bytes(std::span{text});
+    out.insert(out.end(), bytes.begin(), bytes.end());
+}
+
+/// nullopt unless every byte is as it was written.
+std::optional<Binary> decode(std::span<const std::byte> file) {
+    if (file.size() < magic.size() + 8 + digest_size || std::memcmp(file.data(), magic.data(), magic.size()) != 0) return std::nullopt;
+    const auto body = file.first(file.size() - digest_size);
+    if (std::memcmp(sha256_hex(body).data(), file.data() + body.size(), digest_size) != 0) return std::nullopt;
+    std::uint64_t head_size = 0;
+    std::memcpy(&head_size, body.data() + magic.size(), sizeof head_size);
+    const auto rest = body.subspan(magic.size() + 8);
+    if (head_size > rest.size()) return std::nullopt;
+    try {
+        const auto* text = reinterpret_cast<const char*>(rest.data());
+        const json head = json::parse(text, text + head_size);
+        Binary binary = from_head(head);
+        const auto cubin = rest.subspan(head_size);
+        if (cubin.size() != head.at("cubin_bytes").get<std::size_t>()) return std::nullopt;
+        binary.artefact.cubin.assign(cubin.begin(), cubin.end());
+        return binary;
+    } catch (const json::exception&) {
+        return std::nullopt;
+    }
+}
+
+struct Entry {
+    fs::path path;
+    std::uint64_t bytes;
+    std::int64_t used_ns;
+};
+
+/// The access time would do, but mounts with noatime keep none: `get` sets the time of change.
+std::vector<Entry> entries_of(const fs::path& folder) {
+    std::vector<Entry> entries;
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator{folder, error}) {
+        struct stat status {};
+        if (entry.path().extension() != ".cubin" || ::stat(entry.path().c_str(), &status) != 0) continue;
+        entries.push_back({entry.path(), static_cast<std::uint64_t>(status.st_size),
+                           std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec});
+    }
+    return entries;
+}
+
+}  // namespace
+
+BinaryStore::BinaryStore(fs::path folder, std::uint64_t cap_bytes) : folder_{std::move(folder)}, cap_bytes_{cap_bytes} {}
+
+fs::path BinaryStore::path_of(std::string_view key) const { return folder_ / (std::string{key} + ".cubin"); }
+
+std::optional<Binary> BinaryStore::get(std::string_view key) const {
+    if (folder_.empty() || !is_key(key)) return std::nullopt;
+    const fs::path path = path_of(key);
+    const auto file = read_file_whole(path);
+    if (!file) return std::nullopt;
+    std::optional<Binary> binary = decode(*file);
+    if (!binary || binary->key != key) {
+        std::error_code error;
+        fs::remove(path, error);
+        return std::nullopt;
+    }
+    ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // used just now; a read-only folder keeps no such note
+    return binary;
+}
+
+bool BinaryStore::put(const Binary& binary) {
+    if (folder_.empty() || !is_key(binary.key) || !make_private_folder(folder_)) return false;
+    std::vector<std::byte> file;
+    const std::string head = head_of(binary).dump();
+    const std::uint64_t head_size = head.size();
+    append(file, magic);
+    const auto length = std::as_bytes(std::span{&head_size, 1});
+    file.insert(file.end(), length.begin(), length.end());
+    append(file, head);
+    file.insert(file.end(), binary.artefact.cubin.begin(), binary.artefact.cubin.end());
+    append(file, sha256_hex(std::span<const std::byte>{file}));
+    if (file.size() > cap_bytes_ || !write_file_whole(path_of(binary.key), file)) return false;
+    evict();
+    return true;
+}
+
+std::vector<std::string> BinaryStore::keys() const {
+    std::vector<std::string> keys;
+    for (const Entry& entry : entries_of(folder_)) keys.push_back(entry.path.stem().string());
+    std::sort(keys.begin(), keys.end());
+    return keys;
+}
+
+std::uint64_t BinaryStore::bytes() const {
+    std::uint64_t sum = 0;
+    for (const Entry& entry : entries_of(folder_)) sum += entry.bytes;
+    return sum;
+}
+
+void BinaryStore::evict() const {
+    std::vector<Entry> entries = entries_of(folder_);
+    std::uint64_t sum = 0;
+    for (const Entry& entry : entries) sum += entry.bytes;
+    if (sum <= cap_bytes_) return;
+    std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used_ns < b.used_ns; });
+    for (const Entry& entry : entries) {
+        if (sum <= cap_bytes_) return;
+        std::error_code error;
+        fs::remove(entry.path, error);
+        sum -= entry.bytes;
+    }
+}
+
+}  // namespace autotune

@@ -1,0 +1,157 @@
+#include "cache/store/database.h"
+
+#include <fmt/core.h>
+#include <sqlite3.h>
+
+#include <utility>
+
+namespace autotune {
+
+namespace {
+
+[[noreturn]] void fail(sqlite3* connection, int code) {
+    const int extended = connection ? sqlite3_extended_errcode(connection) : code;
+    throw DatabaseFailure{extended ? extended : code, connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code)};
+}
+
+void require(sqlite3* connection, int code) {
+    if (code != SQLITE_OK) fail(connection, code);
+}
+
+}  // namespace
+
+bool DatabaseFailure::busy() const noexcept { return (code_ & 0xff) == SQLITE_BUSY || (code_ & 0xff) == SQLITE_LOCKED; }
+bool DatabaseFailure::corrupt() const noexcept { return (code_ & 0xff) == SQLITE_CORRUPT || (code_ & 0xff) == SQLITE_NOTADB; }
+
+Query::~Query() {
+    sqlite3_reset(statement_);
+    sqlite3_clear_bindings(statement_);
+}
+
+bool Query::step() {
+    const int code = sqlite3_step(statement_);
+    if (code == SQLITE_ROW) return true;
+    if (code == SQLITE_DONE) return false;
+    fail(connection_, code);
+}
+
+std::int64_t Query::integer(int column) const noexcept { return sqlite3_column_int64(statement_, column); }
+double Query::real(int column) const noexcept { return sqlite3_column_double(statement_, column); }
+bool Query::null(int column) const noexcept { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+
+std::string_view Query::text(int column) const noexcept {
+    const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
+    return text ? std::string_view{text, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))} : std::string_view{};
+}
+
+std::span<const std::byte> Query::blob(int column) const noexcept {
+    const auto* bytes = static_cast<const std::byte*>(sqlite3_column_blob(statement_, column));
+    return {bytes, bytes ? static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)) : 0};
+}
+
+void Query::bind_null(int index) { require(connection_, sqlite3_bind_null(statement_, index)); }
+void Query::bind_integer(int index, std::int64_t value) { require(connection_, sqlite3_bind_int64(statement_, index, value)); }
+void Query::bind_real(int index, double value) { require(connection_, sqlite3_bind_double(statement_, index, value)); }
+
+void Query::bind_text(int index, std::string_view value) {
+    // A null pointer would bind NULL, which an empty text is not.
+    require(connection_, sqlite3_bind_text64(statement_, index, value.data() ? value.data() : "", value.size(),
+                                             SQLITE_TRANSIENT, SQLITE_UTF8));
+}
+
+void Query::bind_blob(int index, std::span<const std::byte> value) {
+    require(connection_, sqlite3_bind_blob64(statement_, index, value.empty() ? static_cast<const void*>("") : value.data(),
+                                             value.size(), SQLITE_TRANSIENT));
+}
+
+Database Database::open(const std::filesystem::path& path, Access access, std::chrono::milliseconds patience) {
+    const int flags = (access == Access::write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX;
+    sqlite3* connection = nullptr;
+    const int code = sqlite3_open_v2(path.c_str(), &connection, flags, nullptr);
+    Database database{connection};
+    if (code != SQLITE_OK) fail(connection, code);
+    sqlite3_extended_result_codes(connection, 1);
+    database.patience(patience);
+    database.execute("PRAGMA synchronous = NORMAL; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON");
+    return database;
+}
+
+Database Database::in_memory() {
+    sqlite3* connection = nullptr;
+    const int code = sqlite3_open_v2(":memory:", &connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+    Database database{connection};
+    if (code != SQLITE_OK) fail(connection, code);
+    sqlite3_extended_result_codes(connection, 1);
+    return database;
+}
+
+Database::Database(Database&& other) noexcept
+    : connection_{std::exchange(other.connection_, nullptr)}, statements_{std::exchange(other.statements_, {})} {}
+
+Database& Database::operator=(Database&& other) noexcept {
+    std::swap(connection_, other.connection_);
+    std::swap(statements_, other.statements_);
+    return *this;
+}
+
+Database::~Database() {
+    for (const auto& [sql, statement] : statements_) sqlite3_finalize(statement);
+    sqlite3_close(connection_);
+}
+
+void Database::execute(const char* sql) { require(connection_, sqlite3_exec(connection_, sql, nullptr, nullptr, nullptr)); }
+
+Query Database::query(std::string_view sql) {
+    auto found = statements_.find(sql);
+    if (found == statements_.end()) {
+        sqlite3_stmt* statement = nullptr;
+        require(connection_, sqlite3_prepare_v3(connection_, sql.data(), static_cast<int>(sql.size()),
+                                                SQLITE_PREPARE_PERSISTENT, &statement, nullptr));
+        found = statements_.emplace(std::string{sql}, statement).first;
+    }
+    return Query{connection_, found->second};
+}
+
+std::optional<std::int64_t> Database::integer_of(std::string_view sql) {
+    Query row = query(sql);
+    if (!row.step()) return std::nullopt;
+    return row.integer(0);
+}
+
+std::string Database::text_of(std::string_view sql) {
+    Query row = query(sql);
+    return row.step() ? std::string{row.text(0)} : std::string{};
+}
+
+std::int64_t Database::last_id() const noexcept { return sqlite3_last_insert_rowid(connection_); }
+std::int64_t Database::changes() const noexcept { return sqlite3_changes64(connection_); }
+
+void Database::patience(std::chrono::milliseconds patience) {
+    sqlite3_busy_timeout(connection_, static_cast<int>(patience.count()));
+}
+
+void Database::copy_from(Database& other) {
+    sqlite3_backup* backup = sqlite3_backup_init(connection_, "main", other.connection_, "main");
+    if (!backup) fail(connection_, SQLITE_ERROR);
+    const int code = sqlite3_backup_step(backup, -1);
+    const int finished = sqlite3_backup_finish(backup);
+    if (code != SQLITE_DONE) throw DatabaseFailure{finished ? finished : code, sqlite3_errstr(finished ? finished : code)};
+}
+
+Transaction::Transaction(Database& database) : database_{database} { database_.execute("BEGIN IMMEDIATE"); }
+
+Transaction::~Transaction() {
+    if (open_) sqlite3_exec(database_.handle(), "ROLLBACK", nullptr, nullptr, nullptr);
+}
+
+void Transaction::commit() {
+    database_.execute("COMMIT");
+    open_ = false;
+}
+
+bool write_ahead_log_is_safe() noexcept {
+    const int version = sqlite3_libversion_number();
+    return version >= 3051003 && version != 3052000;
+}
+
+}  // namespace autotune

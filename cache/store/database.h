@@ -1,0 +1,127 @@
+#ifndef AUTOTUNE_CACHE_STORE_DATABASE_H
+#define AUTOTUNE_CACHE_STORE_DATABASE_H
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace autotune {
+
+/// A call of SQLite that failed, with its extended result code.
+class DatabaseFailure : public std::runtime_error {
+public:
+    DatabaseFailure(int code, const std::string& message) : std::runtime_error{message}, code_{code} {}
+    int code() const noexcept { return code_; }
+    bool busy() const noexcept;     ///< another process holds the file
+    bool corrupt() const noexcept;  ///< the file is damaged or no database
+
+private:
+    int code_;
+};
+
+/// One use of a prepared statement: bind, then step through the rows; it is reset when the use ends.
+class Query {
+public:
+    Query(sqlite3* connection, sqlite3_stmt* statement) noexcept : connection_{connection}, statement_{statement} {}
+    Query(const Query&) = delete;
+    Query& operator=(const Query&) = delete;
+    ~Query();
+
+    /// Binds all parameters in order.
+    template <class... Values>
+    Query& bind(const Values&... values) {
+        int index = 0;
+        (bind_one(++index, values), ...);
+        return *this;
+    }
+    /// True while there is a row.
+    bool step();
+    /// Runs a statement that gives no rows.
+    void run() { while (step()) {} }
+
+    std::int64_t integer(int column) const noexcept;
+    double real(int column) const noexcept;
+    std::string_view text(int column) const noexcept;  ///< until the next step
+    std::span<const std::byte> blob(int column) const noexcept;
+    bool null(int column) const noexcept;
+
+private:
+    template <class T>
+    void bind_one(int index, const T& value) {
+        if constexpr (std::is_same_v<T, std::nullptr_t>) bind_null(index);
+        else if constexpr (std::is_floating_point_v<T>) bind_real(index, value);
+        else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) bind_integer(index, static_cast<std::int64_t>(value));
+        else if constexpr (std::is_convertible_v<const T&, std::string_view>) bind_text(index, value);
+        else if constexpr (std::is_convertible_v<const T&, std::span<const std::byte>>) bind_blob(index, value);
+        else if (value) bind_one(index, *value);  // an optional
+        else bind_null(index);
+    }
+    void bind_null(int index);
+    void bind_integer(int index, std::int64_t value);
+    void bind_real(int index, double value);
+    void bind_text(int index, std::string_view value);
+    void bind_blob(int index, std::span<const std::byte> value);
+
+    sqlite3* connection_;
+    sqlite3_stmt* statement_;
+};
+
+/// A connection. Statements are prepared once and kept.
+class Database {
+public:
+    enum class Access { read, write };
+    static Database open(const std::filesystem::path& path, Access access, std::chrono::milliseconds patience);
+    static Database in_memory();
+    Database(Database&&) noexcept;
+    Database& operator=(Database&&) noexcept;
+    ~Database();
+
+    void execute(const char* sql);         ///< any number of statements without parameters
+    Query query(std::string_view sql);
+    std::optional<std::int64_t> integer_of(std::string_view sql);  ///< first column of the first row
+    std::string text_of(std::string_view sql);
+    std::int64_t last_id() const noexcept;
+    std::int64_t changes() const noexcept;  ///< rows changed by the last statement
+    void patience(std::chrono::milliseconds patience);
+    /// Fills this database with all of another; both stay usable.
+    void copy_from(Database& other);
+    sqlite3* handle() const noexcept { return connection_; }
+
+private:
+    explicit Database(sqlite3* connection) noexcept : connection_{connection} {}
+    sqlite3* connection_ = nullptr;
+    std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
+};
+
+/// BEGIN IMMEDIATE: a transaction that begins by reading and then writes fails at once when another writer came between,
+/// whatever the busy timeout. Rolled back unless committed.
+class Transaction {
+public:
+    explicit Transaction(Database& database);
+    Transaction(const Transaction&) = delete;
+    Transaction& operator=(const Transaction&) = delete;
+    ~Transaction();
+    void commit();
+
+private:
+    Database& database_;
+    bool open_ = true;
+};
+
+/// True where write-ahead logging is free of the race that 3.51.3 mended.
+bool write_ahead_log_is_safe() noexcept;
+
+}  // namespace autotune
+#endif

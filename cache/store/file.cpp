@@ -1,0 +1,68 @@
+#include "cache/store/file.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+
+namespace autotune {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool write_all(int file, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+        const auto wrote = ::write(file, bytes.data(), bytes.size());
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote <= 0) return false;
+        bytes = bytes.subspan(static_cast<std::size_t>(wrote));
+    }
+    return true;
+}
+
+}  // namespace
+
+bool write_file_whole(const fs::path& path, std::span<const std::byte> bytes) {
+    static std::atomic<int> number{0};
+    const fs::path making = fmt::format("{}.new-{}-{}", path.string(), ::getpid(), ++number);
+    const int file = ::open(making.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) return false;
+    const bool wrote = write_all(file, bytes) && ::fsync(file) == 0;
+    const bool closed = ::close(file) == 0;
+    if (!wrote || !closed || ::rename(making.c_str(), path.c_str()) != 0) {
+        ::unlink(making.c_str());
+        return false;
+    }
+    const int folder = ::open(path.parent_path().empty() ? "." : path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder >= 0) {
+        ::fsync(folder);
+        ::close(folder);
+    }
+    return true;
+}
+
+std::optional<std::vector<std::byte>> read_file_whole(const fs::path& path) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return std::nullopt;
+    struct stat status {};
+    std::vector<std::byte> bytes;
+    bool whole = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+    if (whole) {
+        bytes.resize(static_cast<std::size_t>(status.st_size));
+        std::size_t at = 0;
+        while (at < bytes.size()) {
+            const auto got = ::read(file, bytes.data() + at, bytes.size() - at);
+            if (got <= 0) break;
+            at += static_cast<std::size_t>(got);
+        }
+        whole = at == bytes.size();
+    }
+    ::close(file);
+    return whole ? std::optional{std::move(bytes)} : std::nullopt;
+}
+
+}  // namespace autotune

@@ -1,0 +1,20 @@
+#ifndef AUTOTUNE_CACHE_STORE_FILE_H
+#define AUTOTUNE_CACHE_STORE_FILE_H
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace autotune {
+
+/// Makes the file appear with all its bytes or not at all, also across a power cut: written beside it, synced, renamed,
+/// the folder synced. Mode 0600. False when that failed; nothing is left behind then.
+bool write_file_whole(const std::filesystem::path& path, std::span<const std::byte> bytes);
+
+/// nullopt when it cannot be read.
+std::optional<std::vector<std::byte>> read_file_whole(const std::filesystem::path& path);
+
+}  // namespace autotune
+#endif

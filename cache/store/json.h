@@ -1,0 +1,38 @@
+#ifndef AUTOTUNE_CACHE_STORE_JSON_H
+#define AUTOTUNE_CACHE_STORE_JSON_H
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "cache/store/record.h"
+
+namespace autotune {
+
+// The JSON in the database's columns and in the lines of an export. Reading throws Error{usage} for what does not fit.
+
+nlohmann::json to_json(const Value& value);
+Value value_from_json(const nlohmann::json& json);
+
+/// [["THREADS",256],["VEC",4]]: order is kept, and names and values are stored, never indices into a list.
+nlohmann::json to_json(const Config& config);
+Config config_from_json(std::string variant, const nlohmann::json& json);
+
+/// {"fields":[["rows",4096],...],"key":{...}}
+nlohmann::json to_json(const ProblemIdentity& problem);
+void read_problem_json(const nlohmann::json& json, ProblemIdentity& problem);
+
+/// What the device table has no column for.
+nlohmann::json device_attributes(const DeviceIdentity& device);
+void read_device_attributes(const nlohmann::json& json, DeviceIdentity& device);
+
+/// A record as one line, with its whole provenance: what spool files and exports are made of. Equal records give equal
+/// lines.
+std::string to_line(const Record& record);
+Record record_from_line(std::string_view line);
+
+std::string to_hex(std::span<const std::byte> bytes);
+std::vector<std::byte> from_hex(std::string_view text);
+
+}  // namespace autotune
+#endif

@@ -1,0 +1,164 @@
+#include "cache/store/location.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <thread>
+
+#include "cache/store/schema.h"
+#include "cache/store/store.h"
+
+namespace autotune {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct NetworkRow {
+    std::uint32_t magic;
+    const char* name;
+};
+
+/// statfs(2) and the sources of the file systems that it does not list.
+constexpr std::array<NetworkRow, 13> networks{{
+    {0x6969, "NFS"}, {0xff534d42, "CIFS"}, {0xfe534d42, "SMB2"}, {0x517b, "SMB"}, {0x0bd00bd0, "Lustre"},
+    {0x47504653, "GPFS"}, {0x01021997, "9p"}, {0x65735546, "FUSE"}, {0x6a656a63, "virtiofs"}, {0x5346414f, "AFS"},
+    {0x00c36400, "Ceph"}, {0x19830326, "BeeGFS"}, {0x7461636f, "OCFS2"},
+}};
+
+fs::path environment_path(const char* name) {
+    const char* value = std::getenv(name);
+    return value && *value ? fs::path{value} : fs::path{};
+}
+
+fs::path folder_of(const fs::path& file) {
+    const fs::path folder = file.parent_path();
+    return folder.empty() ? fs::path{"."} : folder;
+}
+
+/// Root and the user are trusted; a folder that all may write to is sound with the sticky bit only for existing files.
+std::optional<std::string> untrusted(const struct stat& status, bool is_folder) {
+    if (status.st_uid != ::geteuid() && status.st_uid != 0) return "belongs to another user";
+    const bool sticky = is_folder && (status.st_mode & S_ISVTX);
+    if ((status.st_mode & S_IWOTH) && !sticky) return "may be written to by others";
+    return std::nullopt;
+}
+
+std::uint32_t big_endian(const unsigned char* bytes) noexcept {
+    return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 | bytes[3];
+}
+
+FileProbe probe_once(const fs::path& path) {
+    std::array<unsigned char, 100> head{};
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return {.kind = errno == ENOENT || errno == ENOTDIR ? FileKind::absent : FileKind::foreign};
+    const auto got = ::pread(file, head.data(), head.size(), 0);
+    struct stat status {};
+    const bool known = ::fstat(file, &status) == 0;
+    ::close(file);
+    if (!known || got != static_cast<ssize_t>(head.size()) || std::memcmp(head.data(), "SQLite format 3", 16) != 0 ||
+        big_endian(&head[68]) != static_cast<std::uint32_t>(application_id))
+        return {.kind = FileKind::foreign};
+
+    FileProbe found{.kind = FileKind::ours, .schema = static_cast<int>(big_endian(&head[60])), .write_ahead_log = head[18] == 2};
+    if (found.schema > schema_version) found.kind = FileKind::newer;
+    const std::uint32_t page_word = std::uint32_t{head[16]} << 8 | head[17];
+    const std::uint64_t page = page_word == 1 ? 65536 : page_word;
+    const std::uint64_t pages = big_endian(&head[28]);
+    // A log not yet checkpointed, or a journal to roll back, may hold what the file lacks.
+    std::error_code error;
+    const bool settled = !found.write_ahead_log && !fs::exists(path.string() + "-journal", error);
+    if (settled && static_cast<std::uint64_t>(status.st_size) < page * pages) found.kind = FileKind::truncated;
+    return found;
+}
+
+}  // namespace
+
+fs::path Store::default_path() {
+    if (const fs::path named = environment_path("AUTOTUNE_DB"); !named.empty()) return named;
+    fs::path root = environment_path("AUTOTUNE_CACHE_DIR");
+    if (root.empty()) {
+        fs::path cache = environment_path("XDG_CACHE_HOME");
+        if (cache.is_relative()) cache.clear();  // the XDG specification: relative paths are to be ignored
+        if (cache.empty()) {
+            const fs::path home = environment_path("HOME");
+            if (home.empty()) return {};
+            cache = home / ".cache";
+        }
+        root = cache / "autotune";
+    }
+    return root / std::to_string(schema_version) / "tune.db";
+}
+
+std::optional<std::string> network_file_system(const fs::path& path) {
+    std::error_code error;
+    fs::path at = fs::absolute(path, error);
+    while (!at.empty() && !fs::exists(at, error) && at != at.root_path()) at = at.parent_path();
+    struct statfs facts {};
+    if (::statfs(at.c_str(), &facts) != 0) return std::nullopt;
+    const auto magic = static_cast<std::uint32_t>(facts.f_type);
+    for (const NetworkRow& row : networks)
+        if (row.magic == magic) return row.name;
+    return std::nullopt;
+}
+
+bool make_private_folder(const fs::path& folder) {
+    std::error_code error;
+    if (fs::is_directory(folder, error)) return true;
+    if (folder.has_parent_path() && folder != folder.parent_path() && !make_private_folder(folder.parent_path())) return false;
+    return ::mkdir(folder.c_str(), 0700) == 0 || (errno == EEXIST && fs::is_directory(folder, error));
+}
+
+std::optional<std::string> untrusted(const fs::path& database) {
+    struct stat status {};
+    if (::stat(database.c_str(), &status) == 0)
+        if (auto why = untrusted(status, false)) return fmt::format("'{}' {}", shown(database), *why);
+    const fs::path folder = folder_of(database);
+    if (::stat(folder.c_str(), &status) == 0)
+        if (auto why = untrusted(status, true)) return fmt::format("'{}' {}", shown(folder), *why);
+    return std::nullopt;
+}
+
+FileProbe probe(const fs::path& path) {
+    FileProbe found = probe_once(path);
+    // A commit writes the header before the pages behind it: only what stays short is truncated.
+    for (int again = 0; again < 5 && found.kind == FileKind::truncated; ++again) {
+        std::this_thread::sleep_for(std::chrono::milliseconds{5});
+        found = probe_once(path);
+    }
+    return found;
+}
+
+fs::path set_aside(const fs::path& database) {
+    const std::string suffix = fmt::format(".broken-{}-{}", std::time(nullptr), ::getpid());
+    std::error_code error;
+    fs::path to = database.string() + suffix;
+    fs::rename(database, to, error);
+    if (error) return {};
+    for (const char* companion : {"-journal", "-wal", "-shm"})
+        fs::rename(database.string() + companion, to.string() + companion, error);  // mostly there is none
+    return to;
+}
+
+fs::path trials_path(const fs::path& database) {
+    const std::string stem = database.stem().string();
+    return folder_of(database) / (stem == "tune" ? "trials.db" : stem + ".trials.db");
+}
+
+std::string shown(const fs::path& path) {
+    const fs::path home = environment_path("HOME");
+    const std::string text = path.string();
+    const std::string prefix = home.string() + '/';
+    return !home.empty() && home != "/" && text.starts_with(prefix) ? "~/" + text.substr(prefix.size()) : text;
+}
+
+}  // namespace autotune

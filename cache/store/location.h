@@ -1,0 +1,48 @@
+#ifndef AUTOTUNE_CACHE_STORE_LOCATION_H
+#define AUTOTUNE_CACHE_STORE_LOCATION_H
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace autotune {
+
+/// "NFS", "FUSE" and the like when the file system under `path` (or under its nearest existing parent) is shared by
+/// hosts or kept by a process, where SQLite's locks can't be relied on; nullopt on a local one.
+std::optional<std::string> network_file_system(const std::filesystem::path& path);
+
+/// Makes the folder with mode 0700. False when that can't be done.
+bool make_private_folder(const std::filesystem::path& folder);
+
+/// Why somebody else could put rows or binaries into the database, hence run code here: "belongs to another user",
+/// "others may write to it"; nullopt: nobody can. Looks at the file and its folder, as far as they exist.
+std::optional<std::string> untrusted(const std::filesystem::path& database);
+
+/// What a file turns out to be, by its first 100 bytes; nothing is opened as a database for that.
+enum class FileKind {
+    absent,
+    ours,       ///< of this or an older schema
+    newer,      ///< ours, of a newer schema
+    foreign,    ///< no database, or another program's; also an empty file
+    truncated,  ///< ours, but shorter than its header says
+};
+struct FileProbe {
+    FileKind kind = FileKind::absent;
+    int schema = 0;                 ///< user_version of one of ours
+    bool write_ahead_log = false;
+};
+/// A file that cannot be read at all counts as foreign.
+FileProbe probe(const std::filesystem::path& path);
+
+/// Renames the database with its journal to NAME.broken-TIME-PID; returns the new path, empty when it failed.
+std::filesystem::path set_aside(const std::filesystem::path& database);
+
+/// Trials of PATH/tune.db are in PATH/trials.db, those of PATH/x.db in PATH/x.trials.db.
+std::filesystem::path trials_path(const std::filesystem::path& database);
+
+/// `~/.cache/...` in place of the home folder, for messages.
+std::string shown(const std::filesystem::path& path);
+
+}  // namespace autotune
+#endif

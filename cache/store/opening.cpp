@@ -1,0 +1,318 @@
+#include "cache/store/opening.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sodium.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+
+#include "autotune/error.h"
+#include "cache/store/json.h"
+#include "cache/store/location.h"
+#include "cache/store/schema.h"
+#include "cache/store/writer_lock.h"
+
+namespace autotune {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view set_meta = "INSERT INTO meta (key, value) VALUES (?, ?)";
+
+std::string random_uuid() {
+    std::array<std::byte, 16> bytes;
+    randombytes_buf(bytes.data(), bytes.size());
+    return to_hex(bytes);
+}
+
+/// Writes the schema and what identifies the file. `uuid` ties trials.db to its tune.db.
+void fill_new(Database& database, const char* schema, const std::string& uuid) {
+    database.execute(fmt::format("BEGIN; PRAGMA application_id = {}; PRAGMA user_version = {}", application_id, schema_version).c_str());
+    database.execute(schema);
+    database.query(set_meta).bind("db_uuid", uuid).run();
+    database.query(set_meta).bind("min_reader", "1").run();
+    database.query(set_meta).bind("created_by", "autotune 0.1.0").run();
+    database.query(set_meta).bind("generation", "0").run();
+    database.execute("COMMIT");
+}
+
+Database new_in_memory(const char* schema, const std::string& uuid) {
+    Database database = Database::in_memory();
+    fill_new(database, schema, uuid);
+    return database;
+}
+
+/// Makes the file under another name and links it into place, so that of several creators one wins and nobody ever sees
+/// half a schema. False when the folder can't be written to.
+bool create_file(const fs::path& path, const char* schema, const std::string& uuid) {
+    const fs::path making = fmt::format("{}.new-{}-{}", path.string(), ::getpid(), random_uuid().substr(0, 8));
+    const int file = ::open(making.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0) return false;
+    ::close(file);
+    bool made = false;
+    try {
+        {
+            Database database = Database::open(making, Database::Access::write, std::chrono::milliseconds{0});
+            if (write_ahead_log_is_safe()) database.query("PRAGMA journal_mode = WAL").run();
+            fill_new(database, schema, uuid);
+        }
+        made = ::link(making.c_str(), path.c_str()) == 0 || errno == EEXIST ||
+               ::renameat2(AT_FDCWD, making.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0 || errno == EEXIST;
+    } catch (const DatabaseFailure&) {
+        made = false;
+    }
+    ::unlink(making.c_str());
+    for (const char* companion : {"-journal", "-wal", "-shm"}) ::unlink((making.string() + companion).c_str());
+    return made;
+}
+
+/// The file is sound enough to be asked: its schema can be read and it knows who it is.
+std::string read_uuid(Database& database) {
+    database.query("SELECT count(*) FROM sqlite_schema").run();
+    return database.text_of("SELECT value FROM meta WHERE key = 'db_uuid'");
+}
+
+/// A reader cannot roll back what a killed writer left: a writer has to. It changes nothing that was committed.
+void roll_back_leftover(const fs::path& path, std::chrono::milliseconds patience) {
+    Database database = Database::open(path, Database::Access::write, patience);
+    read_uuid(database);
+}
+
+Database open_file(const fs::path& path, Database::Access access, std::chrono::milliseconds patience) {
+    try {
+        Database database = Database::open(path, access, patience);
+        read_uuid(database);
+        return database;
+    } catch (const DatabaseFailure& failure) {
+        if (failure.code() != SQLITE_READONLY_ROLLBACK && failure.code() != SQLITE_READONLY_RECOVERY) throw;
+        roll_back_leftover(path, patience);
+        return Database::open(path, access, patience);
+    }
+}
+
+class Opening {
+public:
+    explicit Opening(const Store::Options& options) : options_{options} {
+        out_.own_place = options.path.empty() && !std::getenv("AUTOTUNE_DB");
+        if (options.mode != Store::Mode::memory) out_.path = options.path.empty() ? Store::default_path() : options.path;
+    }
+
+    Opened run() {
+        if (options_.mode == Store::Mode::memory) return in_memory("in memory");
+        if (out_.path.empty()) return fall_back("there is no home folder for the database (HOME is not set)");
+        if (const auto why = untrusted(out_.path); why && !options_.allow_shared_folder) {
+            const std::string what = fmt::format("{}, and whoever can write there can run code here", *why);
+            if (out_.own_place) return fall_back(what);
+            throw Error{Error::Kind::usage, fmt::format("the database is not used: {}", what), fmt::format("chmod go-w {}", shown(out_.path.parent_path()))};
+        }
+        const auto network = network_file_system(out_.path);
+        if (network) network_ = *network;
+        else if (options_.spool_only) network_ = "a file system of several hosts";
+        try {
+            return by_kind(probe(out_.path));
+        } catch (const DatabaseFailure& failure) {
+            if (!failure.corrupt() && failure.code() != SQLITE_ERROR) return unusable(failure);
+            return damaged(failure.what());
+        }
+    }
+
+private:
+    bool wants_write() const noexcept { return options_.mode == Store::Mode::write; }
+    std::string name() const { return shown(out_.path); }
+    void warn(const std::string& sentence) const {
+        if (options_.warn) options_.warn(sentence);
+    }
+
+    Opened in_memory(std::string state) {
+        const std::string uuid = random_uuid();
+        out_.tune = new_in_memory(tune_schema, uuid);
+        out_.trials = new_in_memory(trials_schema, uuid);
+        out_.where = Opened::Where::memory;
+        out_.state = std::move(state);
+        return std::move(out_);
+    }
+
+    Opened fall_back(const std::string& why) {
+        warn(fmt::format("{}, so what this run finds is kept in memory only", why));
+        return in_memory("memory: " + why);
+    }
+
+    Opened unusable(const DatabaseFailure& failure) {
+        if (out_.own_place) return fall_back(fmt::format("'{}' cannot be opened ({})", name(), failure.what()));
+        throw Error{Error::Kind::store, fmt::format("'{}' cannot be opened: {}", name(), failure.what())};
+    }
+
+    Opened by_kind(const FileProbe& found) {
+        switch (found.kind) {
+            case FileKind::absent: return absent();
+            case FileKind::ours: return present(found);
+            case FileKind::newer: return newer(found);
+            case FileKind::truncated: return damaged("it is shorter than its header says");
+            case FileKind::foreign: return foreign();
+        }
+        return foreign();
+    }
+
+    Opened absent() {
+        if (!wants_write()) return in_memory(fmt::format("nothing is stored in {} yet", name()));
+        const fs::path folder = out_.path.parent_path();
+        if (!folder.empty() && !make_private_folder(folder)) return no_folder();
+        if (!network_.empty()) return spooled(false);
+        if (!create_file(out_.path, tune_schema, random_uuid())) return no_folder();
+        return present(probe(out_.path));
+    }
+
+    Opened no_folder() {
+        const std::string why = fmt::format("'{}' is not writable", shown(out_.path.parent_path()));
+        if (out_.own_place) return fall_back(why);
+        throw Error{Error::Kind::usage, fmt::format("the database '{}' cannot be made: {}", name(), why), "name another place with --db"};
+    }
+
+    Opened present(const FileProbe& found) {
+        if (!network_.empty() && wants_write()) return spooled(true);
+        const bool writable = ::access(out_.path.c_str(), W_OK) == 0 && ::access(out_.path.parent_path().empty() ? "." : out_.path.parent_path().c_str(), W_OK) == 0;
+        if (wants_write() && !writable) {
+            copy_file();
+            warn(fmt::format("'{}' is not writable, so what this run finds is kept in memory only", name()));
+            out_.state = fmt::format("memory: {} is not writable", name());
+            return std::move(out_);
+        }
+        const auto access = wants_write() ? Database::Access::write : Database::Access::read;
+        out_.tune = open_file(out_.path, access, options_.patience);
+        if (found.write_ahead_log && wants_write() && !write_ahead_log_is_safe()) out_.tune.query("PRAGMA journal_mode = DELETE").run();
+        open_trials(access);
+        out_.where = Opened::Where::file;
+        out_.may_write = wants_write();
+        out_.state = fmt::format("{} in {} mode", name(), out_.tune.text_of("PRAGMA journal_mode") == "wal" ? "write-ahead-log" : "rollback");
+        return std::move(out_);
+    }
+
+    /// Trials are worth less than records: where their file is broken or another's, a search goes on without it.
+    void open_trials(Database::Access access) {
+        const fs::path path = trials_path(out_.path);
+        const std::string uuid = read_uuid(out_.tune);
+        for (int attempt = 0; attempt < 2; ++attempt) {
+            const FileKind kind = probe(path).kind;
+            try {
+                if (kind == FileKind::absent && (access == Database::Access::read || !create_file(path, trials_schema, uuid))) break;
+                if (kind == FileKind::absent || kind == FileKind::ours) {
+                    Database trials = open_file(path, access, options_.patience);
+                    if (read_uuid(trials) == uuid) {
+                        out_.trials = std::move(trials);
+                        return;
+                    }
+                }
+            } catch (const DatabaseFailure& failure) {
+                if (!failure.corrupt()) throw;
+            }
+            // Ours, but damaged or of a tune.db that is gone.
+            const bool ours = kind == FileKind::ours || kind == FileKind::truncated || out_.own_place;
+            if (access == Database::Access::read || !ours || set_aside(path).empty()) {
+                warn(fmt::format("'{}' does not belong to '{}', so trials are kept in memory only", shown(path), name()));
+                break;
+            }
+        }
+        out_.trials = new_in_memory(trials_schema, uuid);
+    }
+
+    /// Everything the files hold, in memory.
+    void copy_file() {
+        Database tune = open_file(out_.path, Database::Access::read, options_.patience);
+        out_.tune.copy_from(tune);
+        open_trials(Database::Access::read);
+        Database trials = Database::in_memory();
+        trials.copy_from(out_.trials);
+        out_.trials = std::move(trials);
+        out_.where = Opened::Where::memory;
+    }
+
+    Opened spooled(bool exists) {
+        const fs::path path = out_.path;
+        if (exists) copy_file();
+        else out_ = in_memory({});
+        out_.path = path;
+        out_.where = Opened::Where::spool;
+        out_.state = fmt::format("spool files: {} is on {}", name(), network_);
+        warn(fmt::format("'{}' is on {}, so records go to spool files beside it", name(), network_));
+        return std::move(out_);
+    }
+
+    Opened newer(const FileProbe& found) {
+        const std::string what = fmt::format("'{}' has schema {}, this program knows {}", name(), found.schema, schema_version);
+        if (!out_.own_place && wants_write()) throw Error{Error::Kind::usage, what + ", and the file is left as it is", "name another file with --db, or update autotune"};
+        Database database = open_file(out_.path, Database::Access::read, options_.patience);
+        const std::string min_reader = database.text_of("SELECT value FROM meta WHERE key = 'min_reader'");
+        if (wants_write() || std::atoi(min_reader.c_str()) > schema_version) {
+            warn(what + ", so the file is ignored");
+            return in_memory("memory: " + what);
+        }
+        return present(found);
+    }
+
+    Opened foreign() {
+        if (!out_.own_place) {
+            std::error_code error;
+            const bool empty = fs::file_size(out_.path, error) == 0 && !error;
+            throw Error{Error::Kind::usage, fmt::format("'{}' is {}, and is left as it is", name(), empty ? "empty" : "no autotune database"), "name another file with --db"};
+        }
+        return damaged("it is no autotune database");
+    }
+
+    /// At our own place: set aside once, under the writers' lock, since others see the same damage at the same time.
+    Opened damaged(const std::string& why) {
+        if (!out_.own_place) throw Error{Error::Kind::store, fmt::format("'{}' is damaged: {}", name(), why), fmt::format("autotune db salvage {}", out_.path.string())};
+        if (!wants_write()) return fall_back(fmt::format("'{}' is damaged ({})", name(), why));
+        if (!quarantine(why)) return fall_back(fmt::format("'{}' is damaged ({})", name(), why));
+        return absent();
+    }
+
+    bool quarantine(const std::string& why) {
+        WriterLock lock{out_.path};
+        const WriterTurn turn{lock, options_.patience};
+        const FileKind kind = probe(out_.path).kind;
+        if (kind == FileKind::absent) return true;
+        if (kind == FileKind::ours) {
+            try {
+                open_file(out_.path, Database::Access::read, options_.patience).query("SELECT count(*) FROM record").run();
+                return true;  // another process has replaced it by now
+            } catch (const DatabaseFailure&) {
+            }
+        }
+        const fs::path to = set_aside(out_.path);
+        if (to.empty()) return false;
+        warn(fmt::format("'{}' is damaged ({}), so it was set aside as '{}' and an empty one begun", name(), why, to.filename().string()));
+        return true;
+    }
+
+    const Store::Options& options_;
+    Opened out_;
+    std::string network_;
+};
+
+}  // namespace
+
+Opened open_databases(const Store::Options& options) {
+    if (sodium_init() < 0) throw Error{Error::Kind::internal, "libsodium does not start"};
+    return Opening{options}.run();
+}
+
+void replace_damaged(Opened& opened, const Store::Options& options, bool trials) {
+    const fs::path path = trials ? trials_path(opened.path) : opened.path;
+    const std::string uuid = trials ? opened.tune.text_of("SELECT value FROM meta WHERE key = 'db_uuid'") : random_uuid();
+    const fs::path to = set_aside(path);
+    if (to.empty() || !create_file(path, trials ? trials_schema : tune_schema, uuid))
+        throw Error{Error::Kind::store, fmt::format("'{}' is damaged and cannot be replaced", shown(path)), fmt::format("autotune db salvage {}", path.string())};
+    (trials ? opened.trials : opened.tune) = Database::open(path, Database::Access::write, options.patience);
+    if (options.warn)
+        options.warn(fmt::format("'{}' is damaged, so it was set aside as '{}' and an empty one begun", shown(path), to.filename().string()));
+    if (!trials) replace_damaged(opened, options, true);  // its rows speak of ids that are gone
+}
+
+fs::path spool_folder(const fs::path& database) { return database.parent_path() / "spool"; }
+
+}  // namespace autotune

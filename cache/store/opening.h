@@ -1,0 +1,38 @@
+#ifndef AUTOTUNE_CACHE_STORE_OPENING_H
+#define AUTOTUNE_CACHE_STORE_OPENING_H
+
+#include <filesystem>
+#include <string>
+
+#include "cache/store/database.h"
+#include "cache/store/store.h"
+
+namespace autotune {
+
+/// The two databases of a store, opened one way or another.
+struct Opened {
+    enum class Where {
+        file,    ///< on disk
+        memory,  ///< what the file held, if anything; nothing is written
+        spool,   ///< the same, and records also go to spool files
+    };
+    Where where = Where::memory;
+    bool may_write = false;        ///< file only: the mode was write
+    bool own_place = false;        ///< not named by anybody: a broken file may be set aside
+    std::filesystem::path path{};  ///< empty: nothing on disk
+    std::string state{};           ///< for `doctor`
+    Database tune = Database::in_memory(), trials = Database::in_memory();
+};
+
+/// All the cases of Store::open. Spool files are not looked at.
+Opened open_databases(const Store::Options& options);
+
+/// After damage that only showed later: sets the broken file at our own place aside and opens an empty one.
+/// trials: that of the two databases which is damaged.
+void replace_damaged(Opened& opened, const Store::Options& options, bool trials);
+
+/// Spool files lie here.
+std::filesystem::path spool_folder(const std::filesystem::path& database);
+
+}  // namespace autotune
+#endif

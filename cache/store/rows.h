@@ -1,0 +1,83 @@
+#ifndef AUTOTUNE_CACHE_STORE_ROWS_H
+#define AUTOTUNE_CACHE_STORE_ROWS_H
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "cache/store/database.h"
+#include "cache/store/store.h"
+
+namespace autotune {
+
+// Between structs and rows. The intern functions give the id of the row that says this, made if there is none; each is
+// called inside a write transaction.
+
+std::int64_t intern(Database& database, const DeviceIdentity& device);
+std::int64_t intern(Database& database, const Environment& environment);
+std::int64_t intern(Database& database, const TemplateIdentity& source);
+std::int64_t intern(Database& database, const ProblemIdentity& problem);
+std::int64_t intern(Database& database, std::string_view op, const Config& config);
+/// id: 0 lets SQLite choose.
+std::int64_t insert_run(Database& database, const RunInfo& info, std::int64_t device, std::int64_t environment,
+                        std::int64_t problem, bool predicted, std::int64_t id = 0);
+
+/// "sm_86, 84 SMs": what predictions are for.
+std::string model_of(const DeviceIdentity& device);
+
+/// Rows as structs, each read once and checked: a hash that fails makes it, and every record of it, a miss.
+class Entities {
+public:
+    explicit Entities(Database& database) : database_{database} {}
+
+    template <class T>
+    struct Row {
+        T value;
+        std::string hash;
+        std::uint32_t crc = 0;
+    };
+    struct RunRow {
+        RunInfo info;
+        std::uint32_t crc = 0;
+        std::int64_t device = 0, environment = 0, problem = 0;
+        bool predicted = false;
+    };
+
+    // nullptr: no such row, or its contents do not fit its hash.
+    const Row<DeviceIdentity>* device(std::int64_t id);
+    const Row<Environment>* environment(std::int64_t id);
+    const Row<TemplateIdentity>* source(std::int64_t id);
+    const Row<Config>* config(std::int64_t id);
+    const RunRow* run(std::int64_t id);
+    std::optional<ProblemIdentity> problem(std::int64_t id);
+
+private:
+    template <class T>
+    using Cache = std::unordered_map<std::int64_t, std::optional<T>>;
+
+    Database& database_;
+    Cache<Row<DeviceIdentity>> devices_;
+    Cache<Row<Environment>> environments_;
+    Cache<Row<TemplateIdentity>> sources_;
+    Cache<Row<Config>> configs_;
+    Cache<RunRow> runs_;
+};
+
+/// Every record of the query whose checksum holds; `broken` gets the keys of those whose does not.
+void scan_records(Database& database, const RecordQuery& query, const Today& today,
+                  const std::function<void(const RecordView&)>& sink, const std::function<void(const RecordKey&)>& broken);
+/// The row at a key, which may hold anything; nullopt when it is absent or broken.
+std::optional<Record> record_at(Database& database, const RecordKey& key);
+Record to_record(const RecordView& view);
+
+/// Puts the row in place of what is there; the ids are of interned rows.
+void replace_record(Database& database, const Record& record, const RecordKey& key, std::int64_t config, std::int64_t run);
+/// A prediction: the faster one stays. Returns whether the row is now there.
+bool put_prediction(Database& database, const Record& record, std::int64_t source, std::int64_t problem, std::int64_t config,
+                    std::int64_t run);
+
+}  // namespace autotune
+#endif

@@ -1,0 +1,262 @@
+#include <sodium.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cache/store/json.h"
+#include "cache/store/location.h"
+#include "cache/store/spool.h"
+#include "cache/store/store_impl.h"
+#include "cache/store/trials.h"
+
+namespace autotune {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr double rank_margin = 1.03;
+constexpr std::size_t most_ranks = 8;
+
+std::string random_hex() {
+    std::array<std::byte, 16> bytes;
+    randombytes_buf(bytes.data(), bytes.size());
+    return to_hex(bytes);
+}
+
+const TemplateIdentity* template_named(const RunStart& start, std::string_view variant) {
+    for (const TemplateIdentity& t : start.templates)
+        if (t.variant == variant) return &t;
+    return nullptr;
+}
+
+/// Whether the failure of a trial means that the config must not be dispatched. Constraints are checked anew at each
+/// dispatch, and want of memory or an early drop say nothing about the config.
+bool is_negative(Ending ending) noexcept {
+    switch (ending) {
+        case Ending::timed:
+        case Ending::dropped:
+        case Ending::not_valid:
+        case Ending::out_of_memory:
+        case Ending::compile_timeout:
+        case Ending::spilled:
+        case Ending::serialised:
+        case Ending::not_emulated: return false;
+        default: return true;
+    }
+}
+
+std::string name_of_config(const Config& config) { return config.variant + ' ' + config.hash(); }
+
+bool same_ground(const Environment& a, const Environment& b) {
+    return a.nvrtc_major == b.nvrtc_major && a.nvrtc_minor == b.nvrtc_minor && a.driver == b.driver && a.runtime == b.runtime &&
+           a.emulator == b.emulator;
+}
+
+}  // namespace
+
+// -- a search writes
+
+ActiveRun& Store::Impl::run_at(RunId id) {
+    const auto found = active.find(id);
+    if (found == active.end()) throw Error{Error::Kind::internal, fmt::format("run {} is not under way", id)};
+    return found->second;
+}
+
+void Store::Impl::register_run(RunId& id, ActiveRun& run) {
+    run.device = intern(tune(), run.start.device);
+    run.environment = intern(tune(), run.start.environment);
+    run.problem = intern(tune(), run.start.problem);
+    for (const TemplateIdentity& t : run.start.templates) run.sources[t.variant] = intern(tune(), t);
+    id = insert_run(tune(), run.start.info, run.device, run.environment, run.problem, run.predicts(), id);
+}
+
+RunId Store::begin_run(const RunStart& start) {
+    ActiveRun run{.start = start};
+    RunInfo& info = run.start.info;
+    if (info.uuid.empty()) info.uuid = random_hex();
+    if (info.host_hash.empty()) info.host_hash = host_hash();
+    if (info.started == 0) info.started = impl_->now();
+    RunId id = 0;
+    impl_->write(false, [&] {
+        id = 0;
+        impl_->register_run(id, run);
+    });
+    // A power cut may have taken the last commits of tune.db and not those of trials.db: the number may not be new there.
+    impl_->write(true, [&] { impl_->trials().query("DELETE FROM trial WHERE run = ?").bind(id).run(); });
+    impl_->active.emplace(id, std::move(run));
+    return id;
+}
+
+void Store::record_trial(RunId id, const Config& config, const Outcome& outcome) {
+    ActiveRun& run = impl_->run_at(id);
+    const auto source = run.sources.find(config.variant);
+    if (source == run.sources.end())
+        throw Error{Error::Kind::internal, fmt::format("a trial of '{}' is of no variant of the run", config.variant)};
+    const auto [ordinal, is_new] = run.ordinals.emplace(name_of_config(config), run.ordinals.size() + 1);
+    const StoredTrial trial{.ordinal = ordinal->second, .config = config, .outcome = outcome, .ended = impl_->now()};
+    impl_->write(true, [&] { put_trial(impl_->trials(), id, run.problem, source->second, run.start.problem.op, trial); });
+}
+
+RunSummary Store::finish_run(RunId id, const RunEnd& end) {
+    ActiveRun& run = impl_->run_at(id);
+    RunInfo& info = run.start.info;
+    info.ended = std::max(impl_->now(), info.started);  // a clock that was set back makes no run end before it began
+    if (!end.method.empty()) info.method = end.method;
+    if (!end.reference.empty()) info.reference = end.reference;
+    info.power_w = end.power_w;
+    info.temperature_max = end.temperature_max;
+    const std::vector<Record> records = impl_->derive(run, end);
+    const ActiveRun ended = std::move(run);
+    impl_->active.erase(id);
+
+    RunSummary summary;
+    try {
+        impl_->write(false, [&] { impl_->store_end(id, ended, records, summary); });
+    } catch (const Error& error) {
+        if (error.kind() != Error::Kind::store || records.empty() || impl_->opened.path.empty()) throw;
+        const fs::path file = write_spool(spool_folder(impl_->opened.path), records);
+        if (file.empty())
+            throw Error{Error::Kind::store, fmt::format("{}, and neither could a spool file be written", error.what()), error.help()};
+        throw Error{Error::Kind::store,
+                    fmt::format("{}, so {} in '{}'", error.what(),
+                                records.size() == 1 ? "1 record waits" : fmt::format("{} records wait", records.size()), shown(file)),
+                    "autotune db compact"};
+    }
+    if (impl_->opened.where == Opened::Where::spool) impl_->spool(records);
+    return summary;
+}
+
+void Store::Impl::spool(const std::vector<Record>& records) {
+    if (!records.empty() && write_spool(spool_folder(opened.path), records).empty())
+        throw Error{Error::Kind::store, fmt::format("no spool file could be written in '{}'", shown(spool_folder(opened.path)))};
+}
+
+void Store::Impl::store_end(RunId id, const ActiveRun& run, const std::vector<Record>& records, RunSummary& summary) {
+    summary = {};
+    const RunInfo& info = run.start.info;
+    tune()
+        .query("UPDATE run SET ended = ?, graph_mode = ?, reference = ?, power_w = ?, temp_max = ? WHERE id = ?")
+        .bind(info.ended, info.method, info.reference, info.power_w, info.temperature_max, id)
+        .run();
+    remove_broken();
+    count_generation();
+    if (run.predicts()) {
+        summary.predictions = put_rows(records);
+        return;
+    }
+    summary.negatives = put_negatives(id, run);
+    if (records.empty()) return;
+    const std::vector<RecordKey> rows = rows_of(run);
+    summary.kept_better = std::any_of(rows.begin(), rows.end(), [&](const RecordKey& key) {
+        const std::optional<Record> standing = record_at(tune(), key);
+        return standing && better(*standing, records.front());
+    });
+    if (summary.kept_better) return;
+    for (const RecordKey& key : rows) remove(key);  // ranks of one search belong together
+    summary.records = put_rows(records);
+}
+
+/// Without finalists, as after an interruption: what was timed, by this run or by earlier ones that it resumed.
+std::vector<Finalist> Store::Impl::finalists_of(const ActiveRun& run) {
+    std::vector<Finalist> finalists;
+    for (const auto& [config, outcome] : known(run.start, run.predicts())) {
+        if (!outcome.ok() || outcome.time_us <= 0) continue;
+        Finalist finalist{.config = config, .time_us = outcome.time_us, .low_us = outcome.time_us, .high_us = outcome.time_us,
+                          .samples = static_cast<int>(outcome.samples_us.size()), .max_error = outcome.max_error};
+        for (const double sample : outcome.samples_us) {
+            finalist.low_us = std::min(finalist.low_us, sample);
+            finalist.high_us = std::max(finalist.high_us, sample);
+        }
+        finalists.push_back(std::move(finalist));
+    }
+    return finalists;
+}
+
+std::vector<Record> Store::Impl::derive(const ActiveRun& run, const RunEnd& end) {
+    if (end.evaluated <= 1 && end.space_size > 1) return {};  // the default alone, never as if it had been tuned
+    std::vector<Finalist> finalists = end.finalists.empty() ? finalists_of(run) : end.finalists;
+    std::erase_if(finalists, [](const Finalist& f) { return f.tainted; });
+    std::stable_sort(finalists.begin(), finalists.end(), [](const Finalist& a, const Finalist& b) { return a.time_us < b.time_us; });
+    std::vector<Record> records;
+    for (const Finalist& f : finalists) {
+        const TemplateIdentity* source = template_named(run.start, f.config.variant);
+        if (!source || records.size() == most_ranks || f.time_us > finalists.front().time_us * rank_margin) break;
+        records.push_back({.device = run.start.device, .source = *source, .problem = run.start.problem,
+                           .environment = run.start.environment, .run = run.start.info, .config = f.config,
+                           .rank = static_cast<int>(records.size()), .time_us = f.time_us, .low_us = f.low_us,
+                           .high_us = f.high_us, .samples = f.samples, .default_us = end.default_us,
+                           .evaluated = end.evaluated, .space_size = end.space_size, .verified = f.verified,
+                           .max_error = f.max_error, .tuned_at = run.start.info.ended, .predicted = run.predicts(),
+                           .model_version = end.model_version});
+    }
+    return records;
+}
+
+/// Rows that speak of the run's problem, device and compiler and of today's templates.
+std::vector<RecordKey> Store::Impl::rows_of(const ActiveRun& run) {
+    std::vector<RecordKey> keys;
+    const Environment& env = run.start.environment;
+    for (const auto& [variant, source] : run.sources) {
+        Query row = tune().query(
+            "SELECT rank FROM record WHERE device = ? AND template = ? AND problem = ? AND nvrtc_major = ? AND nvrtc_minor = ?");
+        row.bind(run.device, source, run.problem, env.nvrtc_major, env.nvrtc_minor);
+        while (row.step())
+            keys.push_back({.device = run.device, .source = source, .problem = run.problem, .nvrtc_major = env.nvrtc_major,
+                            .nvrtc_minor = env.nvrtc_minor, .rank = static_cast<int>(row.integer(0))});
+    }
+    return keys;
+}
+
+std::size_t Store::Impl::put_negatives(RunId id, const ActiveRun& run) {
+    std::vector<TrialRow> failed;
+    scan_trials(trials(), id, [&](const TrialRow& row) {
+        if (is_negative(row.trial.outcome.ending)) failed.push_back(row);
+    });
+    for (const TrialRow& row : failed)
+        tune()
+            .query("INSERT OR REPLACE INTO negative (device, template, config, problem, env, outcome, run) VALUES (?,?,?,?,?,?,?)")
+            .bind(run.device, row.source, intern(tune(), run.start.problem.op, row.trial.config), run.problem, run.environment,
+                  info(row.trial.outcome.ending).name, id)
+            .run();
+    return failed.size();
+}
+
+// -- what a new search need not try again
+
+std::vector<std::pair<Config, Outcome>> Store::Impl::known(const RunStart& start, bool predicted) {
+    std::vector<RunId> runs;
+    Entities entities{tune()};
+    {
+        Query row = tune().query(
+            "SELECT r.id, r.env FROM run r JOIN device d ON d.id = r.device JOIN problem p ON p.id = r.problem "
+            "WHERE d.fp = ? AND p.op = ? AND p.key = ? AND r.predicted = ? AND r.origin = 'local' ORDER BY r.id");
+        row.bind(start.device.fp, start.problem.op, std::span<const std::byte>{start.problem.key}, predicted);
+        while (row.step()) {
+            const auto* env = entities.environment(row.integer(1));
+            if (env && same_ground(env->value, start.environment)) runs.push_back(row.integer(0));
+        }
+    }
+    std::vector<std::pair<Config, Outcome>> outcomes;
+    std::map<std::string, std::size_t> place;
+    for (const RunId run : runs)
+        scan_trials(trials(), run, [&](const TrialRow& row) {
+            const Outcome& outcome = row.trial.outcome;
+            const auto* tried = entities.source(row.source);
+            const TemplateIdentity* today = template_named(start, row.trial.config.variant);
+            if (!tried || !today || !info(outcome.ending).remembered || outcome.tainted) return;
+            if (tried->value.source_hash != today->source_hash || tried->value.abi != today->abi) return;
+            // A measured time stands whatever else is searched; what was refused may be allowed today.
+            if (!outcome.ok() && tried->value.space_hash != today->space_hash) return;
+            const auto [at, is_new] = place.emplace(name_of_config(row.trial.config), outcomes.size());
+            if (is_new) outcomes.emplace_back(row.trial.config, outcome);
+            else outcomes[at->second].second = outcome;
+        });
+    return outcomes;
+}
+
+std::vector<std::pair<Config, Outcome>> Store::known_outcomes(const RunStart& start) const {
+    return impl_->known(start, ActiveRun{.start = start}.predicts());
+}
+
+}  // namespace autotune

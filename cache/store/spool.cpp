@@ -1,0 +1,60 @@
+#include "cache/store/spool.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <ctime>
+#include <fstream>
+
+#include "autotune/error.h"
+#include "cache/store/file.h"
+#include "cache/store/json.h"
+#include "cache/store/location.h"
+#include "tuner/model/hashing.h"
+
+namespace autotune {
+
+namespace fs = std::filesystem;
+
+fs::path write_spool(const fs::path& folder, std::span<const Record> records) {
+    if (records.empty() || !make_private_folder(folder)) return {};
+    static std::atomic<int> number{0};
+    const fs::path path = folder / fmt::format("{}-{}-{}-{}.jsonl", host_hash().substr(0, 8), ::getpid(), std::time(nullptr), ++number);
+    std::string text;
+    for (const Record& record : records) text += to_line(record) + '\n';
+    return write_file_whole(path, std::as_bytes(std::span{text})) ? path : fs::path{};
+}
+
+std::vector<fs::path> spool_files(const fs::path& folder) {
+    std::vector<fs::path> files;
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator{folder, error})
+        if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+std::vector<Record> read_spool(const fs::path& file, std::size_t* refused) {
+    std::vector<Record> records;
+    std::ifstream in{file};
+    for (std::string line; std::getline(in, line);) {
+        try {
+            if (!line.empty()) records.push_back(record_from_line(line));
+        } catch (const Error&) {
+            if (refused) ++*refused;
+        }
+    }
+    return records;
+}
+
+std::string host_hash() {
+    std::array<char, 256> name{};
+    ::gethostname(name.data(), name.size() - 1);
+    return sha256_hex(std::string_view{name.data()});
+}
+
+}  // namespace autotune

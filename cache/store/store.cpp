@@ -1,0 +1,201 @@
+#include "cache/store/store.h"
+
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "cache/store/location.h"
+#include "cache/store/spool.h"
+#include "cache/store/store_impl.h"
+
+namespace autotune {
+
+namespace fs = std::filesystem;
+
+Store::Store(std::unique_ptr<Impl> impl) noexcept : impl_{std::move(impl)} {}
+Store::Store(Store&&) noexcept = default;
+Store& Store::operator=(Store&&) noexcept = default;
+Store::~Store() = default;
+
+Store Store::open(const Options& options) {
+    auto impl = std::make_unique<Impl>(Impl{.options = options, .opened = open_databases(options), .patience = options.patience});
+    if (impl->opened.may_write) {
+        impl->tune_lock.emplace(impl->opened.path);
+        impl->trials_lock.emplace(trials_path(impl->opened.path));
+    } else if (options.mode != Mode::memory) {
+        impl->absorb_spools();
+    }
+    return Store{std::move(impl)};
+}
+
+const fs::path& Store::path() const noexcept {
+    static const fs::path none;
+    return impl_->opened.where == Opened::Where::memory ? none : impl_->opened.path;
+}
+
+fs::path Store::binaries_folder() const { return path().empty() ? fs::path{} : path().parent_path() / "binaries"; }
+std::string Store::state() const { return impl_->opened.state; }
+
+std::int64_t Store::generation() const {
+    return impl_->opened.tune.integer_of("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'generation'").value_or(0);
+}
+
+/// What lies in spool files belongs to what a reader sees, in memory only: the file is the writers' business.
+void Store::Impl::absorb_spools() {
+    if (opened.path.empty()) return;
+    const auto files = spool_files(spool_folder(opened.path));
+    if (files.empty()) return;
+    if (opened.where == Opened::Where::file) {
+        Database copy = Database::in_memory();
+        copy.copy_from(opened.tune);
+        opened.tune = std::move(copy);
+    }
+    Transaction transaction{opened.tune};
+    for (const fs::path& file : files) put_rows(read_spool(file));
+    transaction.commit();
+}
+
+std::int64_t Store::Impl::now() const { return options.now ? options.now() : std::time(nullptr); }
+
+std::string Store::Impl::name() const {
+    return opened.path.empty() ? "the database in memory" : fmt::format("'{}'", shown(opened.path));
+}
+
+Error Store::Impl::locked_error() {
+    patience = std::min(patience, std::chrono::milliseconds{200});  // one long wait a run is enough
+    const std::string holder = tune_lock ? tune_lock->holder() : std::string{};
+    return Error{Error::Kind::store, fmt::format("{} was locked for {:.0f} s{}", name(), static_cast<double>(options.patience.count()) / 1000.0,
+                                                 holder.empty() ? "" : " by " + holder)};
+}
+
+Error Store::Impl::error_of(const DatabaseFailure& failure) const {
+    const int code = failure.code() & 0xff;
+    if (code == SQLITE_FULL) return Error{Error::Kind::store, fmt::format("{} could not grow: the disk is full", name()), "free some space, or name another place with --db"};
+    if (failure.corrupt()) return Error{Error::Kind::store, fmt::format("{} is damaged: {}", name(), failure.what()), fmt::format("autotune db salvage {}", opened.path.string())};
+    return Error{Error::Kind::store, fmt::format("{} could not be written: {}", name(), failure.what())};
+}
+
+void Store::Impl::write(bool in_trials, const std::function<void()>& body) {
+    if (process != ::getpid()) throw Error{Error::Kind::internal, "a forked child used its parent's database"};
+    if (options.mode == Mode::read) throw Error{Error::Kind::internal, "a store opened for reading was written to"};
+    std::optional<WriterLock>& lock = in_trials ? trials_lock : tune_lock;
+    for (bool recovered = false;; recovered = true) {
+        try {
+            std::optional<WriterTurn> turn;
+            if (lock && !turn.emplace(*lock, patience).held()) throw locked_error();
+            Transaction transaction{in_trials ? trials() : tune()};
+            body();
+            transaction.commit();
+            patience = options.patience;
+            return;
+        } catch (const DatabaseFailure& failure) {
+            if (failure.busy()) throw locked_error();
+            if (!failure.corrupt() || !opened.own_place || !opened.may_write || recovered) throw error_of(failure);
+        }
+        recover(in_trials);
+    }
+}
+
+/// Damage that shows only now: an empty file takes over, with the runs that are under way.
+void Store::Impl::recover(bool in_trials) {
+    const WriterTurn turn{*tune_lock, patience};
+    replace_damaged(opened, options, in_trials);
+    if (in_trials) return;
+    Transaction transaction{tune()};
+    for (auto& [id, run] : active) {
+        RunId same = id;
+        register_run(same, run);
+    }
+    transaction.commit();
+}
+
+void Store::Impl::remove(const RecordKey& key) {
+    tune()
+        .query("DELETE FROM record WHERE device = ? AND template = ? AND problem = ? AND nvrtc_major = ? AND nvrtc_minor = ? AND rank = ?")
+        .bind(key.device, key.source, key.problem, key.nvrtc_major, key.nvrtc_minor, key.rank)
+        .run();
+}
+
+void Store::Impl::remove_broken() {
+    for (const RecordKey& key : broken)
+        if (!record_at(tune(), key)) remove(key);
+    broken.clear();
+}
+
+/// Each row is the maximum of what competes for its key, so any order and any repetition end in the same rows.
+std::size_t Store::Impl::put_rows(std::span<const Record> records) {
+    std::size_t standing = 0;
+    for (const Record& record : records) {
+        Database& db = tune();
+        const std::int64_t device = intern(db, record.device), environment = intern(db, record.environment);
+        const std::int64_t source = intern(db, record.source), problem = intern(db, record.problem);
+        const std::int64_t config = intern(db, record.source.op, record.config);
+        std::int64_t run = 0;
+        {
+            Query row = db.query("SELECT id FROM run WHERE uuid = ?");
+            row.bind(record.run.uuid);
+            if (row.step()) run = row.integer(0);
+        }
+        if (run == 0) run = insert_run(db, record.run, device, environment, problem, record.predicted);
+        if (record.predicted) {
+            standing += put_prediction(db, record, source, problem, config, run) ? 1 : 0;
+            continue;
+        }
+        const RecordKey key{.device = device, .source = source, .problem = problem, .nvrtc_major = record.environment.nvrtc_major,
+                            .nvrtc_minor = record.environment.nvrtc_minor, .rank = record.rank};
+        const std::optional<Record> there = record_at(db, key);
+        if (there && compare(*there, record) < 0) continue;
+        replace_record(db, record, key, config, run);
+        ++standing;
+    }
+    return standing;
+}
+
+std::size_t Store::put(std::span<const Record> records) {
+    std::size_t standing = 0;
+    impl_->write(false, [&] {
+        impl_->remove_broken();
+        standing = impl_->put_rows(records);
+        if (standing > 0) impl_->count_generation();
+    });
+    return standing;
+}
+
+void Store::put_negative(const Negative& negative, const Environment& environment) {
+    impl_->write(false, [&] {
+        Database& db = impl_->tune();
+        const auto id = [&](std::string_view sql, auto&&... keys) -> std::int64_t {
+            Query row = db.query(sql);
+            row.bind(keys...);
+            return row.step() ? row.integer(0) : 0;
+        };
+        const std::int64_t device = id("SELECT id FROM device WHERE fp = ?", negative.device_fp);
+        if (device == 0) return;  // nothing is stored for it, so nothing can be dispatched wrongly
+        const std::int64_t problem = negative.problem_key.empty() ? 0
+            : id("SELECT id FROM problem WHERE op = ? AND key = ?", negative.source.op, std::span<const std::byte>{negative.problem_key});
+        const std::int64_t source = intern(db, negative.source);
+        const std::int64_t config = intern(db, negative.source.op, negative.config);
+        db.query("INSERT OR REPLACE INTO negative (device, template, config, problem, env, outcome, run) VALUES (?,?,?,?,?,?,NULL)")
+            .bind(device, source, config, problem, intern(db, environment), info(negative.ending).name)
+            .run();
+        impl_->count_generation();
+    });
+}
+
+std::size_t Store::fold_spools() {
+    std::size_t count = 0;
+    if (!impl_->opened.may_write) return count;
+    for (const fs::path& file : spool_files(spool_folder(impl_->opened.path))) {
+        std::size_t refused = 0;
+        const std::vector<Record> records = read_spool(file, &refused);
+        put(records);
+        count += records.size();
+        if (refused > 0) impl_->warn(fmt::format("{} lines of '{}' are no records and were left out", refused, shown(file)));
+        std::error_code error;
+        fs::remove(file, error);
+    }
+    return count;
+}
+
+}  // namespace autotune

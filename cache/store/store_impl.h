@@ -1,0 +1,76 @@
+#ifndef AUTOTUNE_CACHE_STORE_STORE_IMPL_H
+#define AUTOTUNE_CACHE_STORE_STORE_IMPL_H
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "autotune/error.h"
+#include "cache/store/opening.h"
+#include "cache/store/rows.h"
+#include "cache/store/store.h"
+#include "cache/store/writer_lock.h"
+
+namespace autotune {
+
+/// A search that has begun and not ended, with the ids of its rows.
+struct ActiveRun {
+    RunStart start;
+    std::int64_t device = 0, environment = 0, problem = 0;
+    std::map<std::string, std::int64_t> sources{};   ///< template ids by variant
+    std::map<std::string, std::size_t> ordinals{};   ///< of the configs tried, by variant and hash
+
+    bool predicts() const noexcept { return start.device.emulated || start.environment.emulator != 0; }
+};
+
+/// What Store hides. store.cpp opens and writes, runs.cpp follows a search, queries.cpp reads.
+struct Store::Impl {
+    Options options;
+    Opened opened;
+    std::optional<WriterLock> tune_lock{}, trials_lock{};
+    std::chrono::milliseconds patience{};
+    pid_t process = ::getpid();
+    std::map<RunId, ActiveRun> active{};
+    std::vector<RecordKey> broken{};  ///< rows whose checksum failed: the next write removes them
+
+    std::int64_t now() const;
+    void warn(const std::string& sentence) const {
+        if (options.warn) options.warn(sentence);
+    }
+    std::string name() const;
+    Database& tune() noexcept { return opened.tune; }
+    Database& trials() noexcept { return opened.trials; }
+
+    // store.cpp
+    /// Runs `body` in one transaction of tune.db or trials.db, queued behind other writers. It may run twice.
+    void write(bool in_trials, const std::function<void()>& body);
+    Error error_of(const DatabaseFailure& failure) const;
+    Error locked_error();
+    void recover(bool in_trials);
+    std::size_t put_rows(std::span<const Record> records);
+    void remove(const RecordKey& key);
+    void remove_broken();
+    void count_generation() { tune().query("UPDATE meta SET value = value + 1 WHERE key = 'generation'").run(); }
+    void absorb_spools();
+
+    // runs.cpp
+    ActiveRun& run_at(RunId id);
+    void register_run(RunId& id, ActiveRun& run);
+    std::vector<Record> derive(const ActiveRun& run, const RunEnd& end);
+    std::vector<Finalist> finalists_of(const ActiveRun& run);
+    std::vector<RecordKey> rows_of(const ActiveRun& run);
+    std::size_t put_negatives(RunId id, const ActiveRun& run);
+    void store_end(RunId id, const ActiveRun& run, const std::vector<Record>& records, RunSummary& summary);
+    void spool(const std::vector<Record>& records);
+    std::vector<std::pair<Config, Outcome>> known(const RunStart& start, bool predicted);
+};
+
+}  // namespace autotune
+#endif
