@@ -247,5 +247,9 @@ Cell evaluate(const ExpressionNode& node, const Names& names) {
     }
 }
 
+class Scope;
+/// Of a part of an expression, with names by text. Throws EvaluationError.
+Value value_of(const ExpressionNode& node, const Scope& scope);
+
 }  // namespace autotune
 #endif

@@ -58,6 +58,8 @@ Cell number_of(const ExpressionNode* root, const Scope& scope) {
 
 }  // namespace
 
+Value value_of(const ExpressionNode& node, const Scope& scope) { return cell_of(&node, scope).value(); }
+
 Expression Expression::parse(std::string_view text) {
     Expression expression;
     expression.tree_ = parse_tree(text);

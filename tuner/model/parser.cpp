@@ -332,9 +332,9 @@ private:
             if (row.name == token.piece) return row;
             known.emplace_back(row.name);
         }
-        throw ParseError{fmt::format("there is no function '{}'{}; the functions are {}", token.piece,
-                                     did_you_mean(token.piece, known), enumerated(known)),
-                         token.offset};
+        throw ParseError{
+            fmt::format("there is no function '{}'{}", token.piece, remedy(token.piece, known, "functions")),
+            token.offset};
     }
 
     NodePtr call(const Token& token) {

@@ -24,13 +24,14 @@ public:
     };
     struct VariantSpace {
         const Variant* variant = nullptr;
-        double raw = 0;           ///< product of the value counts
-        std::size_t first = 0, count = 0;  ///< its valid configs, by number
-        std::string unmet;        ///< why `needs` excludes all of it; empty when it does not
+        double raw = 0;                     ///< product of the value counts
+        std::size_t first = 0, count = 0;   ///< its valid configs, by number
+        std::string unmet;                  ///< why `needs` excludes all of it; empty when it does not
         std::vector<Rejection> rejections;  ///< in order of the claims
     };
 
-    /// Throws Error{usage} when a variant has more than `at_most` valid configs or more than 2^36 raw nodes were visited.
+    /// Throws Error{usage} when a variant has more than `at_most` valid configs or more than 2^36 raw nodes were
+    /// visited.
     static Space make(const Instance& instance, std::size_t at_most = 4'000'000);
     /// Only these configs, for tests and `--config`.
     static Space of(const Instance& instance, std::span<const Config> configs);

@@ -41,6 +41,12 @@ std::string did_you_mean(std::string_view typed, std::span<const std::string> wo
     return word ? "; did you mean '" + *word + "'?" : std::string{};
 }
 
+std::string remedy(std::string_view typed, std::span<const std::string> words, std::string_view kind) {
+    std::string meant = did_you_mean(typed, words);
+    if (!meant.empty() || words.empty()) return meant;
+    return "; the " + std::string{kind} + " are " + enumerated(words);
+}
+
 std::string enumerated(std::span<const std::string> words) {
     std::string out;
     for (std::size_t i = 0; i < words.size(); ++i) {

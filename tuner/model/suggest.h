@@ -18,6 +18,10 @@ std::optional<std::string> suggestion(std::string_view typed, std::span<const st
 /// `; did you mean 'rows'?`, or empty: the end of a message about an unknown word.
 std::string did_you_mean(std::string_view typed, std::span<const std::string> words);
 
+/// The end of a message about an unknown word: `; did you mean 'rows'?`, else `; the fields are rows and cols`, where
+/// `kind` is "fields"; empty when there are no words at all.
+std::string remedy(std::string_view typed, std::span<const std::string> words, std::string_view kind);
+
 /// `a`, `a and b`, `a, b and c`.
 std::string enumerated(std::span<const std::string> words);
 

@@ -1,0 +1,68 @@
+#include "tuner/model/problem_key.h"
+
+#include <bit>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tuner/model/hashing.h"
+#include "tuner/model/instance_data.h"
+
+namespace autotune {
+namespace {
+
+constexpr std::uint64_t key_version = 1;
+
+std::map<std::string, Value> key_fields(const Instance::Data& data) {
+    std::map<std::string, Value> out;
+    for (const Field& field : data.op->fields)
+        if (field.key) out.emplace(field.name, *data.problem.find(field.name));
+    for (const BoundTensor& tensor : data.tensors) {
+        if (!tensor.present || !tensor.spec->key) continue;
+        out.emplace(tensor.name + ".align", std::int64_t{tensor.align});
+        out.emplace(tensor.name + ".layout", layout_of(tensor));
+    }
+    return out;
+}
+
+struct KeyAdder {
+    CanonicalBytes& out;
+    void operator()(bool value) const { out.add(std::uint64_t{value}); }
+    void operator()(std::int64_t value) const { out.add(static_cast<std::uint64_t>(value)); }
+    void operator()(double value) const { out.add(std::bit_cast<std::uint64_t>(value)); }
+    void operator()(const std::string& value) const { out.add(value); }
+};
+
+}  // namespace
+
+std::string layout_of(const BoundTensor& tensor) {
+    if (tensor.contiguous) return "contiguous";
+    std::int64_t inside = 1;
+    for (std::size_t i = tensor.shape.size(); i-- > 0;) {
+        if (tensor.shape[i] <= 1) continue;  // its stride is never taken
+        const bool last = i + 1 == tensor.shape.size();
+        if (last ? tensor.strides[i] != 1 : tensor.strides[i] < inside) return "other";
+        inside = tensor.strides[i] * tensor.shape[i];
+    }
+    return "pitched";
+}
+
+std::vector<std::byte> canonical_key(const Instance::Data& data) {
+    const auto fields = key_fields(data);
+    CanonicalBytes bytes;
+    bytes.add(key_version).add(data.op->name).add(std::uint64_t{fields.size()});
+    for (const auto& [name, value] : fields) {
+        bytes.add(name).tag(static_cast<std::uint8_t>(value.index()));
+        std::visit(KeyAdder{bytes}, value);
+    }
+    return std::move(bytes).bytes();
+}
+
+std::string key_json(const Instance::Data& data) {
+    auto json = nlohmann::json::object();
+    for (const auto& [name, value] : key_fields(data))
+        std::visit([&](const auto& inner) { json[name] = inner; }, value);
+    // A text of the user's may be no UTF-8; the canonical bytes hold it as it is.
+    return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace autotune
