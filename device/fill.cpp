@@ -41,8 +41,6 @@ void write_elements(std::span<std::byte> out, std::uint64_t first, const support
     const int* const table = normal_table().data();
     const std::uint64_t count = out.size() / sizeof(Word);
     auto* const bytes = reinterpret_cast<unsigned char*>(out.data());
-    // More digits than 32 bits give, from a stream of their own.
-    constexpr std::uint64_t finer_stream = std::uint64_t{1} << 63;
     std::uint64_t have = ~std::uint64_t{0};
     support::Four bits{}, more{};
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -50,7 +48,8 @@ void write_elements(std::span<std::byte> out, std::uint64_t first, const support
         if (index / 4 != have) {
             have = index / 4;
             bits = support::random_bits(fill.seed, fill.stream, have);
-            if (fill.type == support::f64) more = support::random_bits(fill.seed, fill.stream ^ finer_stream, have);
+            if (fill.type == support::f64)
+                more = support::random_bits(fill.seed, fill.stream ^ support::finer_stream, have);
         }
         const double value = support::fill_value(fill, index, bits.lane[index % 4], more.lane[index % 4], table);
         support::store_bits(bytes + i * sizeof(Word), sizeof(Word), support::encode(value, fill.type));

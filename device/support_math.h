@@ -41,6 +41,20 @@ AUTOTUNE_BOTH double double_of(U64 bits) { return __builtin_bit_cast(double, bit
 AUTOTUNE_BOTH double magnitude_of(double x) { return double_of(bits_of(x) & 0x7fffffffffffffffULL); }
 AUTOTUNE_BOTH bool is_nan(double x) { return (bits_of(x) & 0x7fffffffffffffffULL) > 0x7ff0000000000000ULL; }
 AUTOTUNE_BOTH bool is_finite(double x) { return (bits_of(x) & 0x7ff0000000000000ULL) != 0x7ff0000000000000ULL; }
+AUTOTUNE_BOTH double round_down(double x) {
+#ifdef __CUDA_ARCH__
+    return floor(x);
+#else
+    return __builtin_floor(x);
+#endif
+}
+AUTOTUNE_BOTH double round_to_whole(double x) {
+#ifdef __CUDA_ARCH__
+    return rint(x);
+#else
+    return __builtin_rint(x);
+#endif
+}
 /// 2^exponent, within a double's normal range.
 AUTOTUNE_BOTH double power_of_two(int exponent) { return double_of(static_cast<U64>(exponent + 1023) << 52); }
 
@@ -68,6 +82,9 @@ AUTOTUNE_BOTH Four random_bits(U64 seed, U64 stream, U64 block) {
                         static_cast<U32>(stream >> 32)}},
                   static_cast<U32>(seed), static_cast<U32>(seed >> 32));
 }
+
+/// Flipped into a stream to draw the further digits of f64.
+constexpr U64 finer_stream = 1ULL << 63;
 
 AUTOTUNE_BOTH U32 mix(U32 x) {  // the finaliser of MurmurHash3
     x = (x ^ x >> 16) * 0x85ebca6bU;
@@ -233,7 +250,7 @@ AUTOTUNE_BOTH U64 encode(double x, int type) {
     const bool is_unsigned = type == u8 || type == u32;
     const int width = 8 * bytes_of(type);
     const double top = power_of_two(is_unsigned ? width : width - 1);
-    const double whole = __builtin_rint(x);
+    const double whole = round_to_whole(x);
     if (whole >= top) return is_unsigned ? (1ULL << width) - 1 : (1ULL << (width - 1)) - 1;
     if (whole < (is_unsigned ? 0.0 : -top)) return is_unsigned ? 0 : 1ULL << (width - 1);
     return static_cast<U64>(static_cast<I64>(whole));
@@ -292,7 +309,7 @@ struct Fill {
 AUTOTUNE_BOTH double whole_between(const Fill& fill, U32 bits) {
     const double span = add(add(fill.high, -fill.low), 1.0);
     if (!(span > 1.0)) return fill.low;
-    const double step = __builtin_floor(multiply(span, multiply(static_cast<double>(bits), power_of_two(-32))));
+    const double step = round_down(multiply(span, multiply(static_cast<double>(bits), power_of_two(-32))));
     return add(fill.low, step);
 }
 
@@ -348,7 +365,7 @@ AUTOTUNE_BOTH double fill_value(const Fill& fill, U64 index, U32 bits, U32 more,
             // A quotient is rounded exactly on both sides, and rounding keeps order.
             const double value = add(fill.low, multiply(span, at / static_cast<double>(row_length)));
             if (is_floating(fill.type)) return value;
-            const double down = __builtin_floor(value);
+            const double down = round_down(value);
             return down > fill.high ? fill.high : down;
         }
         case lengths:
@@ -371,6 +388,20 @@ struct Judgement {
 
 struct Limits {
     double of_value, of_magnitude, absolute;
+};
+
+/// A strided tensor, as autotune_compare takes it.
+constexpr int most_dimensions = 8;
+struct View {
+    int type, rank;
+    U64 elements;
+    U64 extent[most_dimensions];
+    I64 stride[most_dimensions];  ///< in elements
+};
+
+/// What autotune_compare counts; first_bad starts as all ones, the rest as 0.
+struct Tally {
+    U64 bad, still_poison, not_finite, first_bad, largest_ratio_bits;
 };
 
 /// NaN matches NaN, an infinity itself; a finite reference too large for the type may have become an infinity.
