@@ -80,6 +80,23 @@ __device__ __forceinline__ unsigned opaque(unsigned x) {
     return x;
 }
 
+/// Shared memory is named by its 32-bit address throughout: a pointer would take two registers.
+__device__ __forceinline__ uint4 read_shared(unsigned address) {
+    uint4 x;
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                 : "r"(address)
+                 : "memory");
+    return x;
+}
+__device__ __forceinline__ void write_shared(unsigned address, unsigned x) {
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(x) : "memory");
+}
+__device__ __forceinline__ void write_shared(unsigned address, uint4 x) {
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w)
+                 : "memory");
+}
+
 /// c += a x b for 16 rows, 8 columns and a depth of 16.
 __device__ __forceinline__ void multiply(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
 #if MMA_K == 16
@@ -87,19 +104,6 @@ __device__ __forceinline__ void multiply(float (&c)[4], const unsigned (&a)[4], 
 #else
     mma_1688(c, a[0], a[1], b0);
     mma_1688(c, a[2], a[3], b1);
-#endif
-}
-
-/// Starts the copy of 16 bytes to shared memory, or of zeros.
-__device__ __forceinline__ void copy_chunk(unsigned to, const T* from, bool there) {
-#if MMA_K == 16
-    cp_async_16(to, from, there ? 16 : 0);
-#else
-    uint4 piece = make_uint4(0, 0, 0, 0);
-    if (there) piece = *reinterpret_cast<const uint4*>(from);
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(piece.x), "r"(piece.y), "r"(piece.z),
-                 "r"(piece.w)
-                 : "memory");
 #endif
 }
 
@@ -137,14 +141,30 @@ struct Source {
     /// Starts the copy into `tile`; rows from `rows_left` on (if ragged) and the padding of D become zeros, for
     /// which the copy names `legal` as its source.
     __device__ __forceinline__ void load(bool ragged, unsigned tile, const T* legal, int rows_left) {
+        constexpr int batch = MMA_K == 16 ? 1 : 4;  // what goes through registers is under way together
 #pragma unroll
-        for (int pass = Own::passes - 1; pass >= 0; --pass) {
-            const bool there = (!ragged || Own::row(pass) < rows_left) && (D == padded || Own::chunk() < D / 8);
-            if (Own::exists(pass))
-                copy_chunk(tile + swizzled<row_bytes>(Own::row(pass), Own::chunk()), there ? next : legal, there);
-            next -= Own::rows_a_pass * row_stride;
-            // Or the compiler keeps the distance of every pass in registers of its own.
-            asm volatile("" : "+l"(next));
+        for (int first = Own::passes - 1; first >= 0; first -= batch) {
+            [[maybe_unused]] uint4 piece[batch];
+#pragma unroll
+            for (int pass = first; pass > first - batch && pass >= 0; --pass) {
+                const bool there = (!ragged || Own::row(pass) < rows_left) && (D == padded || Own::chunk() < D / 8);
+#if MMA_K == 16
+                const unsigned to = tile + swizzled<row_bytes>(Own::row(pass), Own::chunk());
+                if (Own::exists(pass)) cp_async_16(to, there ? next : legal, there ? 16 : 0);
+#else
+                piece[first - pass] = make_uint4(0, 0, 0, 0);
+                if (Own::exists(pass) && there) piece[first - pass] = *reinterpret_cast<const uint4*>(next);
+#endif
+                next -= Own::rows_a_pass * row_stride;
+                // Or the compiler keeps the distance of every pass in registers of its own.
+                asm volatile("" : "+l"(next));
+            }
+#if MMA_K != 16
+#pragma unroll
+            for (int pass = first; pass > first - batch && pass >= 0; --pass)
+                if (Own::exists(pass))
+                    write_shared(tile + swizzled<row_bytes>(Own::row(pass), Own::chunk()), piece[first - pass]);
+#endif
         }
         if (ROWS % Own::rows_a_pass != 0) next += (Own::passes * Own::rows_a_pass - ROWS) * row_stride;
     }
@@ -159,20 +179,6 @@ __device__ __forceinline__ void wait_for_loads() {
 #if MMA_K == 16
     cp_async_wait<0>();
 #endif
-}
-
-__device__ __forceinline__ uint4 read_shared(unsigned address) {
-    uint4 x;
-    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-                 : "r"(address)
-                 : "memory");
-    return x;
-}
-
-/// Shared memory is named by its 32-bit address throughout: a pointer would take two registers.
-__device__ __forceinline__ void write_shared(unsigned address, unsigned x) {
-    asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(x) : "memory");
 }
 
 /// Whether one of two packed elements is infinite or NaN: its exponent is all ones.
@@ -218,22 +224,11 @@ struct Rows {
     float sum[row_tiles][2];    // of this lane's columns
     unsigned q[Q_IN_REGS ? dim_steps : 1][row_tiles][4];
     float c;
+    unsigned q_lane, k_lane, v_lane;  // where this lane's ldmatrix rows begin
 
     /// Row `half` of row tile `tile`, counted from the warp's first.
     static __device__ __forceinline__ int row(int tile, int half) {
         return 16 * tile + 8 * half + (threadIdx.x % 32) / 4;
-    }
-
-    /// Where a thread's ldmatrix rows begin in a tile of rows by columns: of Q its warp's, of V any 16.
-    static __device__ __forceinline__ unsigned row_address(unsigned tile, int thread) {
-        return tile + swizzled<row_bytes>(thread % 16, thread / 16 % 2);
-    }
-    static __device__ __forceinline__ unsigned q_address(unsigned q_tile, int thread) {
-        return row_address(q_tile + thread / 32 * 16 * row_tiles * row_bytes, thread);
-    }
-    /// The same of K, which is read as columns by rows.
-    static __device__ __forceinline__ unsigned k_address(unsigned k_tile, int thread) {
-        return k_tile + swizzled<row_bytes>(thread % 8 + thread / 16 % 2 * 8, thread / 8 % 2);
     }
 
     static __device__ __forceinline__ void load_q(unsigned lane_address, int d, unsigned (&a)[row_tiles][4]) {
@@ -243,9 +238,8 @@ struct Rows {
     }
 
     /// s = q k^T
-    __device__ __forceinline__ void score(unsigned q_tile, unsigned k_tile) {
-        const int thread = opaque(threadIdx.x);
-        const unsigned q_rows = q_address(q_tile, thread), k_rows = k_address(k_tile, thread);
+    __device__ __forceinline__ void score(unsigned slot) {
+        const unsigned q_rows = opaque(q_lane), k_rows = opaque(k_lane + slot);
 #pragma unroll
         for (int i = 0; i < row_tiles; ++i)
 #pragma unroll
@@ -314,23 +308,24 @@ struct Rows {
             }
     }
 
-    /// Elements first..last-1 of the 8 * row_tiles scores of 16 keys become probabilities.
-    __device__ __forceinline__ void exponentiate(int step, int first, int last) {
+    /// Scores become probabilities.
+    __device__ __forceinline__ void exponentiate() {
 #pragma unroll
-        for (int at = 0; at < 8 * row_tiles; ++at)
-            if (at >= first && at < last) {
-                float& p = s[at / 8][2 * step + at / 4 % 2][at % 4];
-                const int half = at / 2 % 2;
-                p = power_of_two(fmaf(p, c, -shift[at / 8][half]));
-                sum[at / 8][half] += p;
-            }
+        for (int i = 0; i < row_tiles; ++i)
+#pragma unroll
+            for (int j = 0; j < 2 * key_steps; ++j)
+#pragma unroll
+                for (int e = 0; e < 4; ++e) {
+                    s[i][j][e] = power_of_two(fmaf(s[i][j][e], c, -shift[i][e / 2]));
+                    sum[i][e / 2] += s[i][j][e];
+                }
     }
 
-    /// o += p v. The exponentials of 16 keys stand between the products of the 16 before: a warp issues in order, so
-    /// only then do the special-function unit and the tensor core work at once.
-    __device__ __forceinline__ void weigh(unsigned v_tile) {
-        const unsigned v_rows = row_address(v_tile, opaque(threadIdx.x));
-        exponentiate(0, 0, 8 * row_tiles);
+    /// o += p v. The compiler moves exponentials between the products by itself, so that the special-function unit and
+    /// the tensor core work at once; doing so here changed nothing.
+    __device__ __forceinline__ void weigh(unsigned slot) {
+        const unsigned v_rows = opaque(v_lane + slot);
+        exponentiate();
 #pragma unroll
         for (int j = 0; j < key_steps; ++j) {
             unsigned a[row_tiles][4];
@@ -343,8 +338,6 @@ struct Rows {
             for (int d = 0; d < dim_steps; ++d) {
                 unsigned b[4];
                 ldmatrix_x4_trans(b, swizzled_step<row_bytes>(v_rows, d) + j * 16 * row_bytes);
-                if (j + 1 < key_steps)
-                    exponentiate(j + 1, 8 * row_tiles * d / dim_steps, 8 * row_tiles * (d + 1) / dim_steps);
 #pragma unroll
                 for (int i = 0; i < row_tiles; ++i) {
                     multiply(o[i][2 * d], a[i], b[0], b[1]);
@@ -360,8 +353,7 @@ struct Rows {
     __device__ __forceinline__ void weigh_visible(unsigned v_tile, Visible visible) {
         const int lane = threadIdx.x % 32;
         unsigned packed[row_tiles][2 * key_steps][2];
-#pragma unroll
-        for (int j = 0; j < key_steps; ++j) exponentiate(j, 0, 8 * row_tiles);
+        exponentiate();
 #pragma unroll
         for (int i = 0; i < row_tiles; ++i)
 #pragma unroll
@@ -415,9 +407,12 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS)
                     long long k_head, long long k_row, long long v_batch, long long v_head, long long v_row,
                     long long o_batch, long long o_head, long long o_row, float scale) {
     extern __shared__ __align__(128) unsigned char shared[];
-    const unsigned q_tile = shared_address(shared);
+    // shared_address(shared), but in 32 bits from the start: NVRTC takes 64, and ptxas then spills in the loop.
+    unsigned q_tile;
+    asm("mov.u32 %0, shared;" : "=r"(q_tile) : "l"(shared));
     const unsigned k_tile = q_tile + kv_offset;
     const unsigned v_tile = k_tile + STAGES * kv_tile_bytes;
+    const int lane = threadIdx.x % 32;
     const int warp_row = threadIdx.x / 32 * 16 * row_tiles;
 
     // 1. Which rows of which head.
@@ -447,6 +442,9 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS)
 #pragma unroll
             for (int d = 0; d < 2 * dim_steps; ++d) rows.o[i][d][2 * half] = rows.o[i][d][2 * half + 1] = 0.0f;
         }
+    rows.q_lane = q_tile + swizzled<row_bytes>(warp_row + lane % 16, lane / 16);
+    rows.k_lane = k_tile + swizzled<row_bytes>(lane % 8 + lane / 16 * 8, lane / 8 % 2);
+    rows.v_lane = v_tile + swizzled<row_bytes>(lane % 16, lane / 16);
 
     // 4. The first loads. With q in registers its tile lies where K and V come later.
     const int first_key = (tiles - 1) * BKV;
@@ -456,8 +454,9 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS)
     const auto turn_q = [&] {
         wait_for_loads();
         OwnChunks<BQ>::for_each([&](int offset) {
-            uint4& x = *reinterpret_cast<uint4*>(shared + offset);
+            uint4 x = read_shared(q_tile + offset);
             x.x ^= 0x80008000u, x.y ^= 0x80008000u, x.z ^= 0x80008000u, x.w ^= 0x80008000u;
+            write_shared(q_tile + offset, x);
         });
     };
     q_source.load(true, q_tile, q, seq_q - first_row);
@@ -467,7 +466,7 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS)
         if (negative) turn_q();
         __syncthreads();
 #pragma unroll
-        for (int d = 0; d < dim_steps; ++d) rows.load_q(rows.q_address(q_tile, threadIdx.x), d, rows.q[Q_IN_REGS ? d : 0]);
+        for (int d = 0; d < dim_steps; ++d) rows.load_q(rows.q_lane, d, rows.q[Q_IN_REGS ? d : 0]);
         __syncthreads();
     }
     if (tiles > 0) {
@@ -505,7 +504,7 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS)
         }
         commit_loads();
         if (!idle) {
-            rows.score(q_tile, k_tile + slot);
+            rows.score(slot);
             if (some_hidden) rows.mask(visible);
         }
         if (STAGES == 1) {
@@ -518,7 +517,7 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS)
             if (wild)
                 rows.weigh_visible(v_tile + slot, visible);
             else
-                rows.weigh(v_tile + slot);
+                rows.weigh(slot);
         }
         if (STAGES == 2) slot ^= kv_tile_bytes;
     };
