@@ -43,6 +43,10 @@ TEST(Document, ShowsTheLineWithACaretForWhatIsNoToml) {
               "    |     ^");
 }
 
+TEST(Document, SurvivesWhatTheParserDoesNotExpect) {
+    EXPECT_EQ(error_of("[%]\n"), "x.toml is no TOML: a header or key starts with a character that none has");
+}
+
 TEST(Document, RefusesDatesAndNumbersThatAreNotFinite) {
     EXPECT_EQ(error_of("a = 1979-05-27\n"),
               "x.toml:1:5: an op file has no dates and times\n  1 | a = 1979-05-27\n    |     ^");

@@ -71,10 +71,11 @@ private:
     // kernel_sections.cpp
     void read_variant(const Node& node);
     void read_parameters(Variant& variant, const Node& node, std::map<std::string, Use>& local);
-    Parameter read_parameter(const Node& node);
+    Parameter read_parameter(const Variant& variant, const Node& node);
     void read_scratch(Variant& variant, const Node& node, const Place& place, std::map<std::string, Use>& local);
     void read_symbol(Variant& variant, const Node& node);
-    std::vector<std::pair<std::string, Expression>> read_define(const Node& node);
+    std::vector<std::pair<std::string, Expression>> read_define(const Node& node,
+                                                                const std::vector<Parameter>* parameters);
     LaunchSpec read_launch(const Node& node, std::string_view section, const Variant* variant, const Place& place);
     ArgumentSpec read_argument(const Node& node, const Place& place, bool reference);
     ArgumentSpec read_tensor_map(const Node& node, const Place& place);

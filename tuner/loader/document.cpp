@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <toml++/toml.h>
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 
 #include "autotune/error.h"
+#include "tuner/loader/toml.h"
 
 namespace autotune {
 namespace {
@@ -114,6 +114,9 @@ Document::Document(std::string_view text, std::string_view name) : name_{name}, 
         root_ = convert(toml::parse(text, name));
     } catch (const toml::parse_error& error) {
         fail(position_of(error.source()), "this is no TOML: " + cause_of(std::string{error.description()}));
+    } catch (const TomlFault&) {
+        throw Error{Error::Kind::usage,
+                    fmt::format("{} is no TOML: a header or key starts with a character that none has", name)};
     } catch (const Refusal& refusal) {
         fail(refusal.at, refusal.why);
     }

@@ -63,7 +63,7 @@ constexpr auto sections = std::to_array<SectionRow>({
 });
 
 constexpr auto keys = std::to_array<KeyRow>({
-    {"the top", "format", integer, true, "", "the version of this format: 1"},
+    {"the top", "format", integer, true, "", "1, the version of this format"},
     {"the top", "op", name, false, "", "the op's name"},
     {"the top", "extends", name, false, "", "instead of `op`: the op that gets more variants"},
     {"the top", "summary", text, false, "", "one line that says what is computed; required with `op`"},
@@ -236,9 +236,9 @@ constexpr auto functions = std::to_array<FunctionRow>({
     {"abs", "abs(a)", "without sign"},
     {"ceil_div", "ceil_div(a, b)", "a / b rounded up"},
     {"round_up", "round_up(a, b)", "the least multiple of b that is not below a"},
-    {"log2", "log2(a)", "the logarithm of base 2: whole for an integer, rounded down"},
-    {"pow2", "pow2(a)", "whether a is a power of two"},
-    {"sizeof", "sizeof(dtype)", "bytes an element of that type takes"},
+    {"log2", "log2(a)", "the logarithm of base 2: an integer where a is a power of two"},
+    {"pow2", "pow2(a)", "the least power of two that is not below a"},
+    {"sizeof", "sizeof(dtype)", "bytes an element of that type takes; `sizeof(f32)` works, too"},
     {"align", "align(x)", "the alignment of tensor x, bytes, at most 16"},
     {"contiguous", "contiguous(x)", "whether tensor x is packed"},
     {"sum", "sum(lens)", "the sum of an integer input; in `[work]` only"},

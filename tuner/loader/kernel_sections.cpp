@@ -80,7 +80,8 @@ void Builder::read_variant(const Node& node) {
     if (twice)
         document_.fail(section.at("name"),
                        fmt::format("there are two variants '{}'; each has a name of its own", variant.name));
-    variant.needs = optional_expression(section, "needs", {.what = "'needs'", .uses = device_uses});
+    variant.needs = optional_expression(section, "needs",
+                                        {.what = "'needs'", .uses = device_uses, .parameters = &variant.parameters});
     variant.parameters_as_template = section.text("parameters_as") == "template";
     if (const Node* source = section.find("source")) variant.source = read_file(*source, false);
     variant.entry = section.text("entry");
@@ -90,12 +91,13 @@ void Builder::read_variant(const Node& node) {
     std::map<std::string, Use> local;
     if (const Node* parameters = section.find("parameters")) read_parameters(variant, *parameters, local);
     if (const Node* define = section.find("define")) {
-        variant.define = read_define(*define);
+        variant.define = read_define(*define, &variant.parameters);
         for (const Node& one : define->children)
             if (local.contains(one.key))
                 document_.fail_key(one,
                                    fmt::format("'{}' is a parameter and a define; one macro has one meaning", one.key));
     }
+    if (const Node* entry = section.find("entry")) check_entry(variant, variant.entry, *entry);
     const Place place{.what = "a launch",
                       .uses = device_uses | use_parameter,
                       .parameters = &variant.parameters,
@@ -147,11 +149,11 @@ void Builder::read_parameters(Variant& variant, const Node& node, std::map<std::
         if (const auto objection = macro_objection(child.key))
             document_.fail_key(child, fmt::format("'{}' {}", child.key, *objection));
         names_.declare_local(use_parameter, child.key, child, local);
-        variant.parameters.push_back(read_parameter(child));
+        variant.parameters.push_back(read_parameter(variant, child));
     }
 }
 
-Parameter Builder::read_parameter(const Node& node) {
+Parameter Builder::read_parameter(const Variant& variant, const Node& node) {
     const Section section{document_, node, "[kernel.parameters]"};
     Parameter parameter;
     parameter.name = node.key;
@@ -181,7 +183,8 @@ Parameter Builder::read_parameter(const Node& node) {
         parameter.fallback = Expression::constant(parameter.values.front());
         return parameter;
     }
-    parameter.fallback = expression(*given, {.what = "a default", .uses = device_uses}, words);
+    parameter.fallback =
+        expression(*given, {.what = "a default", .uses = device_uses, .parameters = &variant.parameters}, words);
     std::vector<std::string> list;
     for (const Value& value : parameter.values) list.push_back(to_text(value));
     check_leaves(
@@ -218,14 +221,16 @@ void Builder::read_symbol(Variant& variant, const Node& node) {
     named_later_.emplace_back(&section.at("from"), section.text("from"));
 }
 
-std::vector<std::pair<std::string, Expression>> Builder::read_define(const Node& node) {
+std::vector<std::pair<std::string, Expression>> Builder::read_define(const Node& node,
+                                                                     const std::vector<Parameter>* parameters) {
     std::vector<std::pair<std::string, Expression>> define;
     for (const Node& child : node.children) {
         if (const auto objection = macro_objection(child.key))
             document_.fail_key(child, fmt::format("'{}' {}", child.key, *objection));
         if (child.kind == Node::Kind::array || child.kind == Node::Kind::table)
             document_.fail_key(child, fmt::format("a define is an expression over fields, not {}", kind_of(child)));
-        define.emplace_back(child.key, expression(child, {.what = "a define", .uses = use_field | use_let}));
+        define.emplace_back(
+            child.key, expression(child, {.what = "a define", .uses = use_field | use_let, .parameters = parameters}));
         for (const std::string& name : define.back().second.names())
             if (const Field* field = op_.field(name); field && field->kind == Field::Kind::text)
                 document_.fail(child, fmt::format("field '{}' is a text, which never reaches a compiler", name));
@@ -241,7 +246,7 @@ LaunchSpec Builder::read_launch(const Node& node, std::string_view title, const 
     if (const Node* source = section.find("source")) launch.source = read_file(*source, false);
     if (launch.source.empty()) document_.fail_key(node, "this launch has no source: say it here or for the variant");
     if (launch.entry.empty()) document_.fail_key(node, "this launch has no entry: say it here or for the variant");
-    if (variant) check_entry(*variant, launch.entry, section.has("entry") ? section.at("entry") : node);
+    if (variant && section.has("entry")) check_entry(*variant, launch.entry, section.at("entry"));
     launch.when = optional_expression(section, "when", place);
     launch.repeat = optional_expression(section, "repeat", place);
     Place grid = place;
@@ -328,10 +333,7 @@ void Builder::check_argument(const Expression& expression, const Node& node) con
 }
 
 void Builder::check_entry(const Variant& variant, const std::string& entry, const Node& node) const {
-    const auto fail = [&](const std::string& message) {
-        if (node.is_text()) document_.fail(node, message);
-        document_.fail_key(node, message);
-    };
+    const auto fail = [&](const std::string& message) { document_.fail(node, message); };
     const bool placeholders = entry.find('{') != std::string::npos || entry.find('}') != std::string::npos;
     if (!variant.parameters_as_template) {
         if (placeholders)

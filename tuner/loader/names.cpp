@@ -75,66 +75,50 @@ std::vector<const ExpressionNode*> leaves_of(const Expression& expression) {
     return out;
 }
 
-void Names::check_free(const std::string& name, const std::string& what, const Node* node) const {
-    const auto refuse = [&](const std::string& why) {
-        document_->fail(*node, fmt::format("{} cannot be called '{}': {}", what, name, why));
+void Names::refuse(Use use, const Node& node, const std::string& message) const {
+    // Fields, lets and parameters are named by their key, the others by a value.
+    if (use == use_field || use == use_let || use == use_parameter) document_->fail_key(node, message);
+    document_->fail(node, message);
+}
+
+void Names::check_free(Use use, const std::string& name, const Node& node) const {
+    const auto taken_by = [&](std::string_view what) {
+        refuse(use, node, fmt::format("{} cannot be called '{}': that is {}", one(use), name, what));
     };
-    if (node == nullptr) return;
     if (std::ranges::any_of(format_functions(), [&](const FunctionRow& row) { return row.name == name; }))
-        refuse("that is a function of expressions");
-    if (is_limit(name) || name == "blocks_per_sm") refuse("that is a limit of the device");
-    for (const std::string_view keyword : {"and", "or", "not", "in", "true", "false"})
-        if (name == keyword) refuse("that is a word of expressions");
+        taken_by("a function of expressions");
+    if (is_limit(name) || name == "blocks_per_sm") taken_by("a limit of the device");
+    for (const std::string_view word : {"and", "or", "not", "in", "true", "false"})
+        if (name == word) taken_by("a word of expressions");
+    const auto taken = global_.find(name);
+    if (taken != global_.end() && !(use == use_tensor && taken->second == use_field))
+        refuse(use, node, fmt::format("'{}' is {} already; each name stands for one thing", name, one(taken->second)));
+    if (tensors_.contains(name) && use != use_field)
+        refuse(use, node, fmt::format("'{}' is a tensor already; each name stands for one thing", name));
 }
 
 void Names::declare(Use use, const std::string& name, const Node* node) {
-    check_free(name, std::string{one(use)}, node);
-    const auto taken = global_.find(name);
-    if (use == use_tensor) {
-        if (!tensors_.insert(name).second && node)
-            document_->fail(*node, fmt::format("there are two tensors '{}'; each has a name of its own", name));
-        if (taken != global_.end() && taken->second != use_field && node)
-            document_->fail(*node, fmt::format("'{}' is {} already; a tensor may share its name with a field only",
-                                               name, one(taken->second)));
-        return;
-    }
-    if (taken != global_.end() && node)
-        document_->fail(*node,
-                        fmt::format("'{}' is {} already; each name stands for one thing", name, one(taken->second)));
-    if (use != use_field && tensors_.contains(name) && node)
-        document_->fail(*node,
-                        fmt::format("'{}' is a tensor already; a tensor may share its name with a field only", name));
-    global_[name] = use;
+    if (node) check_free(use, name, *node);
+    if (use == use_tensor)
+        tensors_.insert(name);
+    else
+        global_[name] = use;
     if (use == use_field) fields_.push_back(name);
 }
 
 void Names::declare_local(Use use, const std::string& name, const Node& node, std::map<std::string, Use>& local) const {
-    const auto at = [&](const std::string& message) {
-        if (use == use_parameter) document_->fail_key(node, message);
-        document_->fail(node, message);
-    };
-    if (std::ranges::any_of(format_functions(), [&](const FunctionRow& row) { return row.name == name; }))
-        at(fmt::format("{} cannot be called '{}': that is a function of expressions", one(use), name));
-    if (is_limit(name) || name == "blocks_per_sm")
-        at(fmt::format("{} cannot be called '{}': that is a limit of the device", one(use), name));
-    if (const auto taken = global_.find(name); taken != global_.end())
-        at(fmt::format("'{}' is {} already; each name stands for one thing", name, one(taken->second)));
-    if (tensors_.contains(name)) at(fmt::format("'{}' is a tensor already; each name stands for one thing", name));
+    check_free(use, name, node);
     if (const auto [taken, fresh] = local.emplace(name, use); !fresh)
-        at(fmt::format("'{}' is {} already; each name stands for one thing", name, one(taken->second)));
+        refuse(use, node, fmt::format("'{}' is {} already; each name stands for one thing", name, one(taken->second)));
 }
 
 void Names::declare_let(const std::string& name, Expression expression, const Node* node) {
-    if (node && !is_limit(name) && global_.contains(name))
-        document_->fail_key(
-            *node, fmt::format("'{}' is {} already; each name stands for one thing", name, one(global_.at(name))));
-    if (node && tensors_.contains(name))
-        document_->fail_key(*node, fmt::format("'{}' is a tensor already; each name stands for one thing", name));
-    check_free(name, "a [let] name", node);
-    global_[name] = use_let;
+    declare(use_let, name, node);
     let_order_.push_back(name);
     lets_[name] = Let{.expression = std::move(expression), .node = node, .parameters = {}};
 }
+
+bool Names::known(const std::string& name) const { return global_.contains(name) || is_limit(name); }
 
 std::vector<std::pair<std::string, Expression>> Names::sorted_lets(const std::set<std::string>& any_parameters) {
     std::vector<std::pair<std::string, Expression>> sorted;
@@ -204,6 +188,8 @@ void Names::check_name(const std::string& name, const Expression& expression, co
     const std::optional<Use> use = meaning(name, place);
     if (!use) unknown(name, expression, node, place);
     const std::size_t at = expression.offset_of(name);
+    if (*use == use_blocks && !(place.uses & use_blocks))
+        document_->fail_inside(node, at, name.size(), "'blocks_per_sm' is a name in a grid only");
     if (!(place.uses & *use))
         document_->fail_inside(node, at, name.size(),
                                fmt::format("'{}' is {}, which {} cannot use; it takes {}", name, one(*use), place.what,
@@ -293,8 +279,9 @@ void Names::check_words(const Expression& expression, const Node& node, const Pl
 }
 
 void Names::unknown(const std::string& name, const Expression& expression, const Node& node, const Place& place) const {
-    std::vector<std::string> all;
+    std::vector<std::string> all{place.words};
     std::string lists;
+    if (!all.empty()) lists = fmt::format("the words are {}", enumerated(all));
     const auto add = [&](unsigned use, std::string_view called, const std::vector<std::string>& names) {
         if (!(place.uses & use) || names.empty()) return;
         all.insert(all.end(), names.begin(), names.end());

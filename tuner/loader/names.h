@@ -36,6 +36,7 @@ struct Place {
     const std::vector<Parameter>* parameters = nullptr;  ///< those known here
     const std::vector<Scratch>* scratch = nullptr;
     std::size_t fields = static_cast<std::size_t>(-1);  ///< only the first so many
+    std::vector<std::string> words = {};                ///< literals that may stand here instead
 };
 
 /// The names that one op declares, and the check of expressions against them.
@@ -52,7 +53,8 @@ public:
     /// The values that a choice may have: words compared with it must be among them.
     void declare_choices(const std::string& name, std::vector<Value> choices) { choices_[name] = std::move(choices); }
     void declare_stride(const std::string& name) { strides_.insert(name); }
-    bool declared(const std::string& name) const { return global_.contains(name); }
+    /// Whether it stands for something everywhere; tensors aside.
+    bool known(const std::string& name) const;
     bool is_tensor(const std::string& name) const { return tensors_.contains(name); }
 
     /// All lets, sorted so that each uses only earlier ones. any_parameters: of all variants.
@@ -71,7 +73,8 @@ private:
         std::set<std::string> parameters;
     };
 
-    void check_free(const std::string& name, const std::string& what, const Node* node) const;
+    [[noreturn]] void refuse(Use use, const Node& node, const std::string& message) const;
+    void check_free(Use use, const std::string& name, const Node& node) const;
     void walk(const std::string& name, const std::set<std::string>& any_parameters, std::vector<std::string>& path,
               std::vector<std::pair<std::string, Expression>>& sorted);
     void check_name(const std::string& name, const Expression& expression, const Node& node, const Place& place) const;

@@ -20,13 +20,14 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t format_version = 1;
 
-bool is_one_of(std::string_view text, std::string_view words) {
+std::vector<std::string> split(std::string_view words) {
+    std::vector<std::string> list;
     while (!words.empty()) {
         const std::size_t end = words.find(' ');
-        if (words.substr(0, end) == text) return true;
+        list.emplace_back(words.substr(0, end));
         words = end == std::string_view::npos ? std::string_view{} : words.substr(end + 1);
     }
-    return false;
+    return list;
 }
 
 }  // namespace
@@ -89,8 +90,9 @@ void Builder::begin_extension(const Section& top) {
     base_ = options_.known ? options_.known(name) : nullptr;
     if (base_ == nullptr)
         document_.fail(top.at("extends"), fmt::format("there is no op '{}' to extend", name), "autotune ops");
+    const std::vector<std::string> allowed = split("format extends summary let kernel");
     for (const Node& child : document_.root().children)
-        if (!is_one_of(child.key, "format extends summary let kernel"))
+        if (std::ranges::find(allowed, child.key) == allowed.end())
             document_.fail_key(
                 child, fmt::format("'{}' has no place in a file that extends '{}'; it takes summary, let and kernel",
                                    child.key, name));
@@ -106,7 +108,7 @@ void Builder::begin_extension(const Section& top) {
     for (const auto& [let, value] : op_.lets) names_.declare_let(let, value, nullptr);
     for (const Tensor& tensor : op_.tensors)
         for (const Expression& stride : tensor.strides)
-            if (const auto free = stride.bare_name(); free && !names_.declared(*free)) names_.declare_stride(*free);
+            if (const auto free = stride.bare_name(); free && !names_.known(*free)) names_.declare_stride(*free);
 }
 
 void Builder::finish() {
@@ -117,7 +119,10 @@ void Builder::finish() {
     std::ranges::for_each(op_.variants, add);
     std::ranges::for_each(read_, add);
     for (const Pending& stride : strides_) {
-        if (const auto free = stride.expression.bare_name(); free && !names_.declared(*free))
+        const auto free = stride.expression.bare_name();
+        if (free && parameters.contains(*free))
+            document_.fail(*stride.node, fmt::format("'{}' is a parameter, so it cannot be a stride", *free));
+        if (free && !names_.known(*free))
             names_.declare_stride(*free);
         else
             pending_.push_back(stride);
@@ -139,9 +144,10 @@ void Builder::finish() {
 }
 
 Expression Builder::expression(const Node& node, const Place& place, std::string_view words) {
+    const std::vector<std::string> list = split(words);
     const auto parse = [&]() -> Expression {
         if (!node.is_text()) return Expression::constant(node.value);
-        if (!words.empty() && is_one_of(node.text(), words)) return Expression::constant(node.value);
+        if (std::ranges::find(list, node.text()) != list.end()) return Expression::constant(node.value);
         try {
             return Expression::parse(node.text());
         } catch (const ParseError& error) {
@@ -149,6 +155,7 @@ Expression Builder::expression(const Node& node, const Place& place, std::string
         }
     };
     pending_.push_back({parse(), &node, place});
+    pending_.back().place.words = list;
     return pending_.back().expression;
 }
 

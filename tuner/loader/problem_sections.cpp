@@ -185,9 +185,8 @@ void Builder::read_tensor(const Node& node) {
     if (tensor.shape.size() > 8) document_.fail_key(section.at("shape"), "a tensor has at most 8 dimensions");
     if (const Node* strides = section.find("strides")) {
         if (strides->children.size() != tensor.shape.size())
-            document_.fail_key(*strides,
-                               fmt::format("tensor '{}' has {} dimensions and {} strides; there is one a dimension",
-                                           tensor.name, tensor.shape.size(), strides->children.size()));
+            document_.fail_key(*strides, fmt::format("'strides' of tensor '{}' has {} entries, its shape has {}",
+                                                     tensor.name, strides->children.size(), tensor.shape.size()));
         for (const Node& one : strides->children) {
             tensor.strides.push_back(expression(one, of_problem("a stride")));
             strides_.push_back(pending_.back());
@@ -272,7 +271,7 @@ void Builder::read_reference(const Node& node) {
             reference.npy.emplace_back(child.key, read_file(child, true));
         }
     }
-    if (const Node* define = section.find("define")) reference.define = read_define(*define);
+    if (const Node* define = section.find("define")) reference.define = read_define(*define, nullptr);
     const Place place{.what = "a launch of the reference", .uses = use_field | use_let | use_limit | use_align};
     if (const Node* launches = section.find("launch"))
         for (const Node& launch : launches->children)
@@ -391,13 +390,15 @@ void Builder::check_outputs() const {
                            fmt::format("output '{}' has no file in npy of [reference]", tensor.name));
     }
     if (!any)
-        document_.fail({1, 1},
+        document_.fail(*document_.root().find("op"),
                        fmt::format("op '{}' has no output: a [[tensor]] with role \"out\" or \"inout\"", op_.name));
     const auto output = [&](const std::string& name, const Node& node) {
         const auto roles = roles_of(tensor_named(name, node));
-        if (!roles.contains("out") && !roles.contains("inout"))
-            document_.fail_key(node, fmt::format("'{}' is no output", name));
+        if (roles.contains("out") || roles.contains("inout")) return;
+        if (node.key.empty()) document_.fail(node, fmt::format("'{}' is no output", name));
+        document_.fail_key(node, fmt::format("'{}' is no output", name));
     };
+    for (const auto& [node, name] : outputs_later_) output(name, *node);
     if (const Node* tolerance = document_.root().find("tolerance"))
         for (const Node& one : tolerance->children) output(one.key, one);
     if (const Node* reference = document_.root().find("reference"))

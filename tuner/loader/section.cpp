@@ -17,6 +17,13 @@ std::string place(std::string_view section) {
     return fmt::format("in {}", section);
 }
 
+/// What the missing key would say; without the marks that the page wants.
+std::string about_of(const KeyRow& row) {
+    std::string about = row.about.empty() ? "" : fmt::format(": {}", row.about);
+    std::erase(about, '`');
+    return about;
+}
+
 bool all(const Node& array, Node::Kind kind) {
     return std::ranges::all_of(array.children, [kind](const Node& child) { return child.kind == kind; });
 }
@@ -114,8 +121,7 @@ Section::Section(const Document& document, const Node& table, std::string_view s
     }
     for (const KeyRow& row : format_keys())
         if (row.section == section && row.required && !has(row.key))
-            document.fail_key(table, fmt::format("there is no '{}' {}{}{}", row.key, place(section),
-                                                 row.about.empty() ? "" : ": ", row.about));
+            document.fail_key(table, fmt::format("there is no '{}' {}{}", row.key, place(section), about_of(row)));
 }
 
 void Section::check(const Node& value, const KeyRow& row) const {
