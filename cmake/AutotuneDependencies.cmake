@@ -9,7 +9,10 @@ find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h REQUIRED)
 find_path(SODIUM_INCLUDE sodium.h REQUIRED)
 
 # fmt, SQLite and libsodium may be linked statically, so that a program built here runs where they are missing.
+# fmt has no static library in Debian: its headers alone do, and the linker then leaves the shared one out.
 if(AUTOTUNE_STATIC)
+  set_target_properties(fmt::fmt PROPERTIES INTERFACE_COMPILE_DEFINITIONS FMT_HEADER_ONLY=1)
+  add_link_options(-Wl,--as-needed)
   find_library(SODIUM_LIBRARY libsodium.a REQUIRED)
   find_library(AUTOTUNE_SQLITE_LIBRARY libsqlite3.a REQUIRED)
 else()

@@ -1,6 +1,7 @@
 #include "device/compiler.h"
 
 #include <fmt/format.h>
+#include <sodium.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 
 #include "autotune/error.h"
 #include "device/cubin.h"
+#include "device/identity.h"
 #include "device/nvrtc.h"
 #include "device/owned.h"
 
@@ -108,12 +110,37 @@ std::vector<KernelInfo> describe_kernels(const CompileRequest& request, nvrtcPro
     return kernels;
 }
 
+/// A name for what a precompiled header holds. NVRTC knows one again by the text before the header stop and by its
+/// options, and does not look into headers that it was handed in memory: a changed header under an old name would go
+/// unseen. So each content gets a folder of its own.
+std::string header_key(const CompileRequest& request, const std::vector<std::string>& options) {
+    std::string text;
+    const auto add = [&](std::string_view part) { text += fmt::format("{}:{}", part.size(), part); };
+    for (const CompileHeader& header : request.headers) {
+        add(header.name);
+        add(header.text);
+    }
+    for (const std::string& option : options) add(option);
+    std::array<unsigned char, 16> hash{};
+    crypto_generichash(hash.data(), hash.size(), reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+                       nullptr, 0);
+    return hex_of(hash);
+}
+
 /// A heap that was too small once is made large enough for the next source.
 void grow_header_heap(nvrtcProgram program) {
     const NvrtcCalls& calls = nvrtc().calls;
     if (calls.nvrtcGetPCHCreateStatus(program) != NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED) return;
     std::size_t bytes = 0;
     if (calls.nvrtcGetPCHHeapSizeRequired(program, &bytes) == NVRTC_SUCCESS) calls.nvrtcSetPCHHeapSize(bytes);
+}
+
+/// No candidate would do better, so it is no candidate's failure.
+[[noreturn]] void throw_missing_headers(const std::string& source) {
+    throw Error{Error::Kind::compile,
+                fmt::format("'{}' includes CUDA headers, and no folder with cuda_fp16.h was found here", source),
+                "pip install nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl, then set AUTOTUNE_CUDA_INCLUDE to "
+                "their include folder"};
 }
 
 std::string make_folder() {
@@ -166,9 +193,11 @@ std::string with_defines(std::string_view source, std::string_view name, std::sp
 
 std::span<const std::string_view> Compiler::fixed_options() noexcept { return fixed; }
 
-Compiler::Compiler() {
+Compiler::Compiler() : Compiler{cuda_include_folders()} {}
+
+Compiler::Compiler(std::span<const std::string> include_folders) {
     nvrtc();
-    for (const std::string& folder : cuda_include_folders()) include_options_.push_back("-I" + folder);
+    for (const std::string& folder : include_folders) include_options_.push_back("-I" + folder);
 }
 
 Compiler::~Compiler() {
@@ -190,11 +219,14 @@ CompileResult Compiler::compile(const CompileRequest& request) {
     options.insert(options.end(), include_options_.begin(), include_options_.end());
     const bool precompile =
         request.precompiled_headers && compiler.calls.nvrtcGetPCHCreateStatus && has_header_stop(request.source);
+    options.insert(options.end(), request.options.begin(), request.options.end());
     if (precompile && header_folder_.empty()) header_folder_ = make_folder();
     if (precompile && !header_folder_.empty()) {
-        options.insert(options.end(), {"-pch", "--pch-dir=" + header_folder_, "--pch-messages=false"});
+        const std::string folder = header_folder_ + "/" + header_key(request, options);
+        std::error_code error;
+        std::filesystem::create_directory(folder, error);
+        if (!error) options.insert(options.end(), {"-pch", "--pch-dir=" + folder, "--pch-messages=false"});
     }
-    options.insert(options.end(), request.options.begin(), request.options.end());
     std::vector<const char*> raw;
     for (const std::string& option : options) raw.push_back(option.c_str());
 
@@ -205,8 +237,11 @@ CompileResult Compiler::compile(const CompileRequest& request) {
                          "fetching the log");
     if (precompile) grow_header_heap(program.get());
     if (status == NVRTC_ERROR_COMPILATION || status == NVRTC_ERROR_INVALID_OPTION ||
-        status == NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID)
+        status == NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID) {
+        if (include_options_.empty() && result.log.find("open source file \"") != std::string::npos)
+            throw_missing_headers(request.name);
         return result;
+    }
     require(status, fmt::format("compiling '{}'", request.name));
 
     CompileLog log = read_compile_log(result.log);
@@ -220,6 +255,24 @@ CompileResult Compiler::compile(const CompileRequest& request) {
     result.artefact.kernels = describe_kernels(request, program.get(), result.artefact.cubin, log);
     result.remarks = std::move(log.remarks);
     return result;
+}
+
+std::string compiler_trouble() {
+    try {
+        const Nvrtc& found = nvrtc();
+        Compiler compiler;
+        const CompileResult result = compiler.compile({.name = "half.cu",
+                                                       .source = "#include <cuda_fp16.h>\nextern \"C\" __global__ void "
+                                                                 "half_sum(__half* x) { x[0] = __hadd(x[0], x[1]); }\n",
+                                                       .headers = {},
+                                                       .defines = {},
+                                                       .options = {},
+                                                       .entries = {},
+                                                       .arch = fmt::format("sm_{}", found.archs.back())});
+        return result.ok ? std::string{} : result.log;
+    } catch (const Error& error) {
+        return error.what();
+    }
 }
 
 }  // namespace autotune

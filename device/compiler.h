@@ -52,14 +52,16 @@ std::string with_defines(std::string_view source, std::string_view name, std::sp
 /// compiles run side by side. Its folder of precompiled headers is its own and goes with it.
 class Compiler {
 public:
-    /// Throws Error{compile} without NVRTC.
+    /// include_folders: where CUDA's headers lie. Throws Error{compile} without NVRTC.
     Compiler();
+    explicit Compiler(std::span<const std::string> include_folders);
     ~Compiler();
     Compiler(const Compiler&) = delete;
     Compiler& operator=(const Compiler&) = delete;
 
     /// A source that does not compile is an answer: `ok` is false and the log says why.
-    /// throws  Error{compile} when NVRTC itself fails, and as `nearest_arch` and `with_defines` do
+    /// throws  Error{compile} when NVRTC itself fails or CUDA's headers are missing, and as `nearest_arch` and
+    ///         `with_defines` do
     CompileResult compile(const CompileRequest& request);
 
     /// The options of every compile, for cache keys: no paths, no arch.
@@ -69,6 +71,10 @@ private:
     std::string header_folder_;  ///< made at the first source that can use it
     std::vector<std::string> include_options_;
 };
+
+/// What keeps a kernel on half-precision numbers, which needs CUDA's own headers, from compiling here; empty when
+/// nothing does.
+std::string compiler_trouble();
 
 }  // namespace autotune
 #endif

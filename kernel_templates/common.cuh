@@ -89,6 +89,139 @@ __device__ __forceinline__ void store(T* p, const Vec<T, N>& v) {
     *reinterpret_cast<Word<sizeof(T) * N>*>(p) = reinterpret_cast<const Word<sizeof(T) * N>&>(v);
 }
 
+/// As `load`, for what this launch reads once: L1 keeps nothing of it. Never moved across a barrier.
+template <int N, class T>
+__device__ __forceinline__ Vec<T, N> load_once(const T* p) {
+    constexpr int bytes = sizeof(T) * N;
+    Vec<T, N> v;
+    auto& word = reinterpret_cast<Word<bytes>&>(v);
+    if constexpr (bytes == 16) {
+        asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(word.x), "=r"(word.y), "=r"(word.z), "=r"(word.w)
+                     : "l"(__cvta_generic_to_global(p))
+                     : "memory");
+    } else if constexpr (bytes == 8) {
+        asm volatile("ld.global.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+                     : "=r"(word.x), "=r"(word.y)
+                     : "l"(__cvta_generic_to_global(p))
+                     : "memory");
+    } else if constexpr (bytes == 4) {
+        asm volatile("ld.global.L1::no_allocate.u32 %0, [%1];"
+                     : "=r"(word)
+                     : "l"(__cvta_generic_to_global(p))
+                     : "memory");
+    } else if constexpr (bytes == 2) {
+        asm volatile("ld.global.L1::no_allocate.u16 %0, [%1];"
+                     : "=h"(word)
+                     : "l"(__cvta_generic_to_global(p))
+                     : "memory");
+    } else {
+        word = *reinterpret_cast<const volatile Word<bytes>*>(p);
+    }
+    return v;
+}
+
+/// As `store`, for what this launch does not read again: the first to leave the cache. Worth 4-6 % of the
+/// bandwidth of a kernel that reads and writes a large tensor once.
+template <int N, class T>
+__device__ __forceinline__ void store_once(T* p, const Vec<T, N>& v) {
+    __stcs(reinterpret_cast<Word<sizeof(T) * N>*>(p), reinterpret_cast<const Word<sizeof(T) * N>&>(v));
+}
+
+// ---- Rows that start and end anywhere: a few single elements, whole aligned vectors, a few single elements.
+
+/// How a row of `cols` elements at `row` falls apart for vectors of N: `head` elements, `body` (a multiple of N) from
+/// the first aligned address on, `tail` elements. Head and tail together are less than 2 * N - 1.
+struct RowParts {
+    int head, body, tail;
+};
+template <int N, class T>
+__device__ __forceinline__ RowParts row_parts(const T* row, int cols) {
+    const int past = static_cast<int>(reinterpret_cast<unsigned long long>(row) / sizeof(T) % N);
+    const int head = min((N - past) % N, cols);
+    const int body = (cols - head) / N * N;
+    return {head, body, cols - head - body};
+}
+
+template <int N, class T>
+__device__ __forceinline__ bool is_aligned(const T* p) {
+    return reinterpret_cast<unsigned long long>(p) % (sizeof(T) * N) == 0;
+}
+
+// ---- Whole vectors to and from floats. Vectors of 16-bit elements are handled by words of two: taken apart into
+// lanes, each element would hold a register of its own, and be rounded alone.
+
+__device__ __forceinline__ float2 unpack_pair(const __half*, unsigned word) {
+    return __half22float2(reinterpret_cast<const __half2&>(word));
+}
+__device__ __forceinline__ float2 unpack_pair(const __nv_bfloat16*, unsigned word) {
+    return make_float2(__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u));
+}
+
+template <int N>
+__device__ __forceinline__ void to_floats(const Vec<float, N>& v, float (&x)[N]) {
+#pragma unroll
+    for (int j = 0; j < N; ++j) x[j] = v.lane[j];
+}
+template <class T, int N>
+__device__ __forceinline__ void to_floats(const Vec<T, N>& v, float (&x)[N]) {
+    static_assert(sizeof(T) == 2, "float has its own");
+    if constexpr (N == 1) {
+        x[0] = to_float(v.lane[0]);
+    } else {
+#pragma unroll
+        for (int j = 0; j < N; j += 2) {
+            const float2 pair = unpack_pair(v.lane, reinterpret_cast<const unsigned*>(&v)[j / 2]);
+            x[j] = pair.x;
+            x[j + 1] = pair.y;
+        }
+    }
+}
+
+__device__ __forceinline__ void round_pair(float* to, float first, float second) {
+    to[0] = first;
+    to[1] = second;
+}
+__device__ __forceinline__ void round_pair(__half* to, float first, float second) {
+    *reinterpret_cast<__half2*>(to) = __floats2half2_rn(first, second);
+}
+__device__ __forceinline__ void round_pair(__nv_bfloat16* to, float first, float second) {
+    *reinterpret_cast<__nv_bfloat162*>(to) = __floats2bfloat162_rn(first, second);
+}
+
+/// Each of `x` as the nearest T.
+template <class T, int N>
+__device__ __forceinline__ Vec<T, N> from_floats(const float (&x)[N]) {
+    Vec<T, N> v;
+    if constexpr (N == 1) {
+        v.lane[0] = from_float<T>(x[0]);
+    } else {
+#pragma unroll
+        for (int j = 0; j < N; j += 2) round_pair(v.lane + j, x[j], x[j + 1]);
+    }
+    return v;
+}
+
+/// N times `x`, which T holds exactly.
+template <class T, int N>
+__device__ __forceinline__ Vec<T, N> splat(float x) {
+    float all[N];
+#pragma unroll
+    for (int j = 0; j < N; ++j) all[j] = x;
+    return from_floats<T>(all);
+}
+
+/// Stores `x`, rounded, at `p`, which need not be aligned unless `aligned` says so.
+template <class T, int N>
+__device__ __forceinline__ void store_once_anywhere(T* p, const float (&x)[N], bool aligned) {
+    if (aligned) {
+        store_once(p, from_floats<T>(x));
+    } else {
+#pragma unroll
+        for (int j = 0; j < N; ++j) p[j] = from_float<T>(x[j]);
+    }
+}
+
 // ---- Reductions over the lanes of a warp; every lane gets the result.
 
 /// Over each group of WIDTH neighbouring lanes, a power of two; `combine` is associative and commutative.
@@ -108,6 +241,35 @@ __device__ __forceinline__ float warp_sum(float value) {
 template <int WIDTH = 32>
 __device__ __forceinline__ float warp_max(float value) {
     return warp_reduce<WIDTH>(value, [](float a, float b) { return fmaxf(a, b); });
+}
+
+// ---- The normaliser of a softmax: the largest value seen and the sum of exp(value - max).
+
+constexpr float log2_e = 1.44269504f;
+
+/// e to the power x, good to 2^-22 and |x| * 2^-23; below 2^-126 it is 0, which saves a quarter of a softmax's
+/// instructions. The difference to a maximum is taken before the scaling, not fused with it, so that exp_natural(0) is
+/// exactly 1 and a large maximum costs nothing.
+__device__ __forceinline__ float exp_natural(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * log2_e));
+    return y;
+}
+
+struct MaxSum {
+    float max = minus_infinity;
+    float sum = 0.0f;
+};
+
+/// What to subtract before exp: `max`, or 0 while everything seen is -inf (-inf - -inf would be NaN). A sum of 0
+/// remains then, and a softmax that divides by it gives NaN, as it should for a row of nothing but -inf.
+__device__ __forceinline__ float pivot(float max) { return max == minus_infinity ? 0.0f : max; }
+
+/// Over each group of WIDTH neighbouring lanes: one exp a lane, where combining pairs step by step takes two each.
+template <int WIDTH = 32>
+__device__ __forceinline__ MaxSum warp_combine(MaxSum mine) {
+    const float max = warp_max<WIDTH>(mine.max);
+    return {max, warp_sum<WIDTH>(mine.sum * exp_natural(mine.max - pivot(max)))};
 }
 
 #endif

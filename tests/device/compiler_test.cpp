@@ -131,6 +131,21 @@ TEST(Compiler, DefinesReachTheCodeBehindAPrecompiledHeader) {
     }
 }
 
+// A header of the same name with other contents: NVRTC itself would take the old one.
+TEST(Compiler, ChangedHeaderIsNotAnsweredFromAnOldPrecompiledOne) {
+    SKIP_WITHOUT_NVRTC();
+    Compiler compiler;
+    const CompileResult before = compiler.compile(request());
+    CompileRequest changed = request();
+    changed.headers[0].text = "#include <cuda_fp16.h>\n__device__ inline float two() { return 22.0f; }\n";
+    const CompileResult after = compiler.compile(changed);
+    changed.precompiled_headers = false;
+    const CompileResult plain = compiler.compile(changed);
+    ASSERT_TRUE(before.ok && after.ok && plain.ok) << after.log;
+    EXPECT_NE(after.artefact.ptx, before.artefact.ptx);
+    EXPECT_EQ(after.artefact.ptx, plain.artefact.ptx);
+}
+
 TEST(Compiler, UnknownOptionIsAnAnswer) {
     SKIP_WITHOUT_NVRTC();
     Compiler compiler;
@@ -139,6 +154,21 @@ TEST(Compiler, UnknownOptionIsAnAnswer) {
     const CompileResult result = compiler.compile(bad);
     EXPECT_FALSE(result.ok);
     EXPECT_NE(result.log.find("no-such-option"), std::string::npos) << result.log;
+}
+
+TEST(Compiler, MissingCudaHeadersAreNoCandidatesFault) {
+    SKIP_WITHOUT_NVRTC();
+    Compiler compiler{std::span<const std::string>{}};
+    EXPECT_THROW(compiler.compile(request()), Error);
+    CompileRequest own = request();
+    own.source = "extern \"C\" __global__ void k() {}\n";
+    own.entries = {"k"};
+    EXPECT_TRUE(compiler.compile(own).ok);
+}
+
+TEST(Compiler, CompilesHalfPrecisionHere) {
+    SKIP_WITHOUT_NVRTC();
+    EXPECT_EQ(compiler_trouble(), "");
 }
 
 // Goal: the cubin's own fields and the compiler's report agree, on every architecture that NVRTC knows.

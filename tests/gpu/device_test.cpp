@@ -243,7 +243,7 @@ extern "C" __global__ void spin(long long nanoseconds) {
 extern "C" __global__ void misaligned(float* x) { *reinterpret_cast<float*>(reinterpret_cast<char*>(x) + 2) = 1.0f; }
 extern "C" __global__ void wild(float* x) { x[1LL << 40] = 1.0f; }
 extern "C" __global__ void shared_user(unsigned* out, int bytes) {
-    __shared__ unsigned fixed[4];
+    __shared__ volatile unsigned fixed[4];
     extern __shared__ unsigned dynamic[];
     if (threadIdx.x == 0) { fixed[0] = 3; dynamic[bytes / 4 - 1] = 4; *out = fixed[0] + dynamic[bytes / 4 - 1]; }
 }

@@ -91,6 +91,24 @@ TEST(Instance, MeasuresTensorsWithFreeStrides) {
     EXPECT_EQ(one_row.tensors()[0].align, 16);
 }
 
+TEST(Instance, TakesDimensionsInAnyOrder) {
+    Op op = test::softmax_op();
+    for (Tensor& tensor : op.tensors) {
+        tensor.shape = test::expressions({"4", "rows", "cols"});
+        tensor.strides = test::expressions({"outer", "row", "1"});
+    }
+    // 4 heads lie inside each row.
+    const auto inside =
+        Instance::make(op, fields("rows=3 cols=8"), test::hopper(), {.strides = {{"outer", 8}, {"row", 32}}});
+    EXPECT_EQ(inside.tensors()[1].bytes, 4u * 3 * 8 * 2);
+    EXPECT_FALSE(inside.tensors()[1].contiguous);
+    const auto rest = Instance::make(op, fields("rows=3 cols=8"), test::hopper(), {.strides = {{"row", 40}}});
+    EXPECT_EQ(rest.tensors()[1].strides, (std::vector<std::int64_t>{120, 40, 1}))
+        << "a stride left out goes around the others";
+    EXPECT_NE(refusal_of(op, "rows=3 cols=8", {.strides = {{"outer", 8}, {"row", 24}}}).find("overlaps itself"),
+              std::string::npos);
+}
+
 TEST(Instance, LowersAlignmentToWhatTheCallerHas) {
     const Op op = test::softmax_op();
     const auto instance =
@@ -104,7 +122,8 @@ TEST(Instance, RefusesAWrittenTensorThatOverlapsItself) {
     Op op = test::softmax_op();
     EXPECT_EQ(refusal_of(op, "rows=4 cols=8", {.strides = {{"ldx", 0}}}), "accepted");
     op.tensors[1].strides = test::expressions({"ldy", "1"});
-    EXPECT_NE(refusal_of(op, "rows=4 cols=8", {.strides = {{"ldy", 7}}}).find("it is written"), std::string::npos);
+    EXPECT_NE(refusal_of(op, "rows=4 cols=8", {.strides = {{"ldy", 7}}}).find("is written and overlaps itself"),
+              std::string::npos);
     EXPECT_NE(refusal_of(op, "rows=4 cols=8", {.strides = {{"ldx", -8}}}).find("is negative"), std::string::npos);
 }
 

@@ -33,7 +33,7 @@ std::vector<Claim> claims_of(const Variant& variant);
 /// Whether the numbers of a limit are within it. `numbers` are the pieces' values.
 bool within_limits(const Claim& claim, std::span<const std::int64_t> numbers, const DeviceLimits& limits) noexcept;
 
-/// The one way to judge a claim: true, false or the failure of an evaluation. evaluate_when() and evaluate_piece(i)
+/// Judges a claim without throwing: true, false or the failure of an evaluation. evaluate_when() and evaluate_piece(i)
 /// give cells; the former is asked only where the claim has a `when`.
 template <class When, class Piece>
 Cell judge(const Claim& claim, const DeviceLimits& limits, When&& evaluate_when, Piece&& evaluate_piece) {

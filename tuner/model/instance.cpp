@@ -271,18 +271,34 @@ private:
                                spec.strides.size()));
         std::int64_t packed = 1;
         for (std::size_t i = rank; i-- > 0;) {
-            std::int64_t stride = spec.strides.empty() ? packed : stride_of(spec.strides[i], packed, what);
+            const std::int64_t stride = spec.strides.empty() ? packed : stride_of(spec.strides[i], packed, what);
             tensor.strides[i] = stride;
             if (stride < 0) refuse(fmt::format("{} of '{}' is negative: {}", what, op_.name, stride));
-            const bool overlaps = stride < packed && tensor.shape[i] > 1;
-            if (overlaps && tensor.role != Role::in)
-                refuse(fmt::format("{} of '{}' is {}, less than the {} elements inside it, and it is written", what,
-                                   op_.name, stride, packed));
-            // What lies inside the next dimension: extents may only grow the span.
+            // What the dimensions so far span: they may lie in any order (heads inside rows, say).
+            std::int64_t span = 0;
             if (__builtin_mul_overflow(std::max<std::int64_t>(tensor.shape[i], 1), std::max<std::int64_t>(stride, 1),
-                                       &packed))
+                                       &span))
                 too_large(tensor);
+            packed = std::max(packed, span);
         }
+        if (tensor.role != Role::in && overlaps(tensor))
+            refuse(fmt::format("tensor '{}' of '{}' is written and overlaps itself: shape [{}], strides [{}]",
+                               spec.name, op_.name, fmt::join(tensor.shape, ", "), fmt::join(tensor.strides, ", ")));
+    }
+
+    /// Whether two elements may share a place: no dimension may step into what smaller steps span. Exact for layouts
+    /// that come from slicing and transposing, which is all that is wanted here.
+    static bool overlaps(const BoundTensor& tensor) {
+        std::vector<std::pair<std::int64_t, std::int64_t>> steps;
+        for (std::size_t i = 0; i < tensor.shape.size(); ++i)
+            if (tensor.shape[i] > 1) steps.emplace_back(tensor.strides[i], tensor.shape[i]);
+        std::ranges::sort(steps);
+        std::int64_t span = 1;
+        for (const auto& [stride, extent] : steps) {
+            if (stride < span) return true;
+            span = stride * extent;  // too_large() has seen to it that this fits
+        }
+        return false;
     }
 
     std::int64_t stride_of(const Expression& expression, std::int64_t packed, const std::string& what) {

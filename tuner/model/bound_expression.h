@@ -1,0 +1,38 @@
+#ifndef AUTOTUNE_MODEL_BOUND_EXPRESSION_H
+#define AUTOTUNE_MODEL_BOUND_EXPRESSION_H
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tuner/model/evaluator.h"
+#include "tuner/model/expression.h"
+
+namespace autotune {
+
+/// An expression in which everything is folded but a few names, the slots: a space binds each constraint once and
+/// evaluates it by the million. Lets are put in where they stand. Same evaluator, same meaning, no exceptions.
+class BoundExpression {
+public:
+    BoundExpression() = default;
+    /// known     what every other name stands for; it must not answer for the lets
+    /// slots     names that get their values at each evaluation; at most 64
+    /// The expression must outlive this: failures point into its text.
+    BoundExpression(const Expression& expression, const Scope& known, std::span<const std::string> slots,
+                    std::span<const std::pair<std::string, Expression>> lets);
+
+    /// values  one a slot, in the order of the slots; those that are not used may be anything
+    Cell evaluate(std::span<const Cell> values) const;
+    /// Bit i: the value of slot i matters.
+    std::uint64_t used() const noexcept { return used_; }
+
+private:
+    std::shared_ptr<const ExpressionNode> root_;
+    std::uint64_t used_ = 0;
+};
+
+}  // namespace autotune
+#endif
