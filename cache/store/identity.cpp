@@ -136,8 +136,12 @@ ProblemIdentity problem_of(const Instance& instance) {
     return problem;
 }
 
-std::string binary_key(const SourceSpec& source, std::string_view arch, int nvrtc_major, int nvrtc_minor) {
-    return Hasher{}.add(binary_key_version).add(source.hash()).add(arch).add(nvrtc_major).add(nvrtc_minor).hex();
+std::string binary_key(const SourceSpec& source, std::span<const std::string_view> fixed_options, std::string_view arch,
+                       int nvrtc_major, int nvrtc_minor) {
+    Hasher hasher;
+    hasher.add(binary_key_version).add(source.hash()).add(static_cast<std::int64_t>(fixed_options.size()));
+    for (const std::string_view option : fixed_options) hasher.add(option);
+    return hasher.add(arch).add(nvrtc_major).add(nvrtc_minor).hex();
 }
 
 }  // namespace autotune

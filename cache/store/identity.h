@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,9 +53,12 @@ struct ProblemIdentity {
 
 ProblemIdentity problem_of(const Instance& instance);
 
-/// The strict key of a binary, 64 hex digits: all that decides its bytes (cache schema number, source with headers,
-/// defines, options, NVRTC version, target). The driver is not in it.
-std::string binary_key(const SourceSpec& source, std::string_view arch, int nvrtc_major, int nvrtc_minor);
+/// The strict key of a binary, 64 hex digits: all that decides its bytes (key version, source with headers, defines,
+/// options, NVRTC version, target). The driver is not in it.
+/// fixed_options  of every compile: Compiler::fixed_options()
+/// arch           the one the cubin is for: Artefact::arch
+std::string binary_key(const SourceSpec& source, std::span<const std::string_view> fixed_options, std::string_view arch,
+                       int nvrtc_major, int nvrtc_minor);
 
 }  // namespace autotune
 #endif

@@ -43,7 +43,7 @@ struct RunInfo {
     std::string clock_policy = "free";  ///< "locked" where the clocks were
     int locked_mhz = 0;
     double power_w = 0, temperature_max = 0;
-    std::string l2_policy;   ///< "cold" or "warm"
+    std::string l2_policy{}; ///< "cold" or "warm"
     std::string method{};      ///< "graph" or "events"
     std::string reference{};   ///< "CPU, fp64"
     std::string tolerance{};   ///< JSON, empty: the op's own

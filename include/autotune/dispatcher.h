@@ -1,0 +1,173 @@
+/// Launches the tuned kernel for a call, or the op's default where nothing is tuned.
+///
+///     autotune::Dispatcher dispatcher;                                       // the user's database
+///     const autotune::Handle softmax = dispatcher.prepare("softmax", {{"dtype", "bf16"}});
+///     const std::int64_t shape[] = {rows, cols};
+///     const autotune::TensorArgument tensors[] = {{x, autotune::DType::bf16, shape}, {y, autotune::DType::bf16, shape}};
+///     const autotune::Decision decision = dispatcher.launch(softmax, tensors, {}, stream);
+///
+/// An application links autotune::dispatcher. Neither the driver nor NVRTC is linked: both are opened when first needed.
+#ifndef AUTOTUNE_DISPATCHER_H
+#define AUTOTUNE_DISPATCHER_H
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "autotune/dtype.h"
+
+struct CUstream_st;
+
+namespace autotune {
+
+class OpSet;
+using Value = std::variant<bool, std::int64_t, double, std::string>;
+using FieldValues = std::vector<std::pair<std::string, Value>>;
+
+/// A tensor of a call. strides: in elements; empty means packed. An optional tensor that is absent has a null `data`.
+struct TensorArgument {
+    const void* data = nullptr;  ///< device memory
+    DType dtype = DType::f32;
+    std::span<const std::int64_t> shape{};
+    std::span<const std::int64_t> strides{};
+};
+
+/// A launch value that is no key, such as alpha; converted to the type that the op declares.
+struct ScalarArgument {
+    ScalarArgument(double number) noexcept : real{number}, integer{static_cast<std::int64_t>(number)} {}
+    ScalarArgument(std::int64_t number) noexcept : real{static_cast<double>(number)}, integer{number} {}
+    ScalarArgument(int number) noexcept : ScalarArgument{std::int64_t{number}} {}
+    double real;
+    std::int64_t integer;
+};
+
+/// How good an answer is, best first.
+enum class Rung {
+    exact,        ///< tuned for this very problem on this kind of GPU, with today's source and compiler
+    exact_stale,  ///< the same, but source, space or compiler have changed since
+    default_config,
+    none,         ///< nothing could be launched: `Decision::error` and `why` say what is in the way
+};
+inline constexpr std::array<std::string_view, 4> rung_names{"exact", "exact, stale", "default", "none"};
+constexpr std::string_view name_of(Rung rung) noexcept { return rung_names[static_cast<std::size_t>(rung)]; }
+
+/// What was decided for a call. The texts live as long as the dispatcher.
+struct Decision {
+    Rung rung = Rung::none;
+    bool verified = false;  ///< checked again after timing, with other seeds and ragged problems
+    bool stale = false;
+    bool launched = false;
+    int error = 0;  ///< CUresult of the last thing that failed; 0: nothing did
+    std::string_view config{};  ///< `warp_row THREADS=256 VEC=8`
+    std::string_view why{};     ///< one sentence
+};
+
+/// An op with some fields fixed, made once a call site. A small value: copy it freely. Valid while its dispatcher lives.
+class Handle {
+public:
+    Handle() = default;
+    explicit operator bool() const noexcept { return site_ != nullptr; }
+
+private:
+    friend class Dispatcher;
+    explicit Handle(struct CallSite* site) noexcept : site_{site} {}
+    struct CallSite* site_ = nullptr;
+};
+
+/// A problem that was asked for and is not tuned.
+struct Miss {
+    std::string op, problem;
+    std::string device;
+};
+
+/// What the ladder saw for one problem, for `autotune why`.
+struct Explanation {
+    struct Row {
+        std::string rung;     ///< "exact", "stale"
+        std::string problem, config;
+        double time_us = 0;
+        std::string state;    ///< "fresh, verified"; why it is stale
+        std::string refused;  ///< why it can't be used here; empty: it can
+        bool chosen = false;
+    };
+    Rung rung = Rung::default_config;
+    std::string config, why;
+    std::vector<Row> rows;
+    /// The stored problems that come closest, with what differs: {"rows=4096 cols=4096 dtype=bf16", "rows"}.
+    std::vector<std::pair<std::string, std::string>> closest;
+};
+
+/// Answers calls from a database. Any number of threads use one dispatcher at once. A call whose problem was seen before
+/// takes no lock and allocates nothing; the first call of a problem reads, loads and perhaps compiles.
+///
+/// Want of tuning never stops an application: a config that fails to load or to launch is not used again, the next best
+/// one runs, in the end the op's default. While a stream is being captured only kernels that are already loaded are
+/// launched (see `ready`). Not to be used in the child of a fork.
+class Dispatcher {
+public:
+    struct Options {
+        /// Database files; rows of all compete. One that is no database of ours is ignored with a line in the log.
+        std::vector<std::string> databases{};
+        bool user_database = true;   ///< the user's own as well: AUTOTUNE_DB, or ~/.cache/autotune/1/tune.db
+        const OpSet* ops = nullptr;  ///< null: the built-in ops. Must outlive the dispatcher
+        bool compile = true;         ///< with NVRTC, where a kernel's binary is not stored
+        bool keep_binaries = true;   ///< what was compiled goes beside the user's database
+        std::size_t most_problems = 65'536;     ///< remembered; beyond it those used longest ago go
+        std::function<void(const std::string&)> log{};  ///< one sentence each, each said once; empty: nowhere
+    };
+
+    Dispatcher();
+    explicit Dispatcher(Options options);
+    ~Dispatcher();
+    Dispatcher(const Dispatcher&) = delete;
+    Dispatcher& operator=(const Dispatcher&) = delete;
+
+    /// Throws Error{usage} for an unknown op, field or choice. Fields left out are found at each call: dims from shapes,
+    /// dtypes from tensors, others by the op's defaults.
+    Handle prepare(std::string_view op, const FieldValues& fields = {});
+
+    /// Launches on the stream, which belongs to the current context. tensors: in the op's order, all of them. scalars: in
+    /// the op's order; those left out have the op's defaults.
+    /// Throws Error{usage} for arguments that contradict the op, and nothing else.
+    Decision launch(const Handle& handle, std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
+                    CUstream_st* stream);
+
+    /// Decides, loads and allocates for such a call, and launches nothing: before a capture.
+    Decision ready(const Handle& handle, std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
+                   CUstream_st* stream);
+
+    /// Reads the databases again now; otherwise that happens on a miss, at most once a second.
+    void refresh();
+
+    /// Calls answered by each rung.
+    std::array<std::uint64_t, rung_names.size()> counts() const noexcept;
+    /// Problems that ran the default for want of a record, each once, at most 4096.
+    std::vector<Miss> misses() const;
+
+    /// How a problem would be answered on a GPU. Throws Error{usage}.
+    Explanation explain(std::string_view op, const FieldValues& problem, int device = 0) const;
+
+    struct Impl;
+
+private:
+    std::unique_ptr<Impl> impl_;
+};
+
+/// While it lives, calls of this thread behave as if their stream were being captured.
+class CaptureScope {
+public:
+    CaptureScope() noexcept;
+    ~CaptureScope();
+    CaptureScope(const CaptureScope&) = delete;
+    CaptureScope& operator=(const CaptureScope&) = delete;
+};
+
+}  // namespace autotune
+#endif

@@ -1,0 +1,119 @@
+#include "cache/store/binaries.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <thread>
+
+#include "cache/store/identity.h"
+#include "tests/cache/samples.h"
+
+namespace autotune {
+namespace {
+
+namespace fs = std::filesystem;
+
+Binary binary(char digit, std::size_t bytes = 1000) {
+    Binary binary{.key = std::string(64, digit), .artefact = {}, .source = "scale.cu", .nvrtc_major = 13};
+    binary.artefact.arch = "sm_90a";
+    binary.artefact.cubin.assign(bytes, static_cast<std::byte>(digit));
+    binary.artefact.kernels = {{.name = "scale<4>", .symbol = "_Z5scale", .registers = 40, .static_shared_bytes = 1024}};
+    return binary;
+}
+
+TEST(BinaryStore, GivesBackWhatWasPutWithItsKernels) {
+    samples::Folder folder;
+    const samples::Folder& at = folder;
+    BinaryStore store{at / "binaries"};
+    EXPECT_FALSE(store.get(std::string(64, 'a')));
+    ASSERT_TRUE(store.put(binary('a')));
+    const auto got = store.get(std::string(64, 'a'));
+    ASSERT_TRUE(got);
+    EXPECT_EQ(got->artefact.cubin, binary('a').artefact.cubin);
+    EXPECT_EQ(got->artefact.kernels, binary('a').artefact.kernels);
+    EXPECT_EQ(got->artefact.arch, "sm_90a");
+    EXPECT_EQ(store.keys(), std::vector<std::string>{std::string(64, 'a')});
+}
+
+TEST(BinaryStore, ADamagedFileIsAMissWhereverTheByteIs) {
+    samples::Folder folder;
+    BinaryStore store{folder.path()};
+    store.put(binary('a', 64));
+    const fs::path path = folder / (std::string(64, 'a') + ".cubin");
+    const auto size = static_cast<std::streamoff>(fs::file_size(path));
+    for (std::streamoff at = 0; at < size; at += 13) {
+        store.put(binary('a', 64));
+        std::fstream file{path, std::ios::in | std::ios::out | std::ios::binary};
+        file.seekg(at);
+        const char byte = static_cast<char>(file.get() ^ 4);
+        file.seekp(at);
+        file.put(byte);
+        file.close();
+        EXPECT_FALSE(store.get(std::string(64, 'a'))) << at;
+        EXPECT_FALSE(fs::exists(path)) << "a damaged file stays in the way";
+    }
+}
+
+TEST(BinaryStore, AFileUnderAnotherKeyIsAMiss) {
+    samples::Folder folder;
+    BinaryStore store{folder.path()};
+    store.put(binary('a'));
+    fs::copy_file(folder / (std::string(64, 'a') + ".cubin"), folder / (std::string(64, 'b') + ".cubin"));
+    EXPECT_FALSE(store.get(std::string(64, 'b')));
+    EXPECT_FALSE(store.get("../../etc/passwd"));
+    EXPECT_FALSE(store.put({.key = "short"}));
+}
+
+TEST(BinaryStore, WhatWasUsedLongestAgoGoesWhenTheCapIsReached) {
+    samples::Folder folder;
+    BinaryStore store{folder.path(), 9000};
+    for (const char digit : {'a', 'b', 'c'}) store.put(binary(digit, 2000));
+    const auto now = fs::file_time_type::clock::now();
+    fs::last_write_time(folder / (std::string(64, 'a') + ".cubin"), now - std::chrono::hours{3});
+    fs::last_write_time(folder / (std::string(64, 'b') + ".cubin"), now - std::chrono::hours{2});
+    ASSERT_TRUE(store.get(std::string(64, 'a'))) << "used just now";
+    store.put(binary('d', 2000));
+    EXPECT_FALSE(store.get(std::string(64, 'b')));
+    EXPECT_TRUE(store.get(std::string(64, 'a')));
+    EXPECT_LE(store.bytes(), 9000u);
+}
+
+TEST(BinaryStore, SeveralWritersOfOneKeyLeaveOneWholeFile) {
+    samples::Folder folder;
+    std::vector<std::thread> writers;
+    for (int i = 0; i < 4; ++i)
+        writers.emplace_back([&] {
+            BinaryStore store{folder.path()};
+            for (int n = 0; n < 10; ++n) store.put(binary('a', 5000));
+        });
+    BinaryStore reader{folder.path()};
+    for (int n = 0; n < 50; ++n) {
+        const auto got = reader.get(std::string(64, 'a'));
+        EXPECT_TRUE(!got || got->artefact.cubin.size() == 5000u);
+    }
+    for (std::thread& writer : writers) writer.join();
+    EXPECT_TRUE(reader.get(std::string(64, 'a')));
+    EXPECT_EQ(std::distance(fs::directory_iterator{folder.path()}, {}), 1) << "files in the making were left behind";
+}
+
+TEST(BinaryKey, ChangesWithEverythingThatDecidesTheBytes) {
+    const SourceSpec spec{.source = "scale.cu", .text = "kernel", .headers = {{"a.cuh", "x"}}, .defines = {{"VEC", "4"}},
+                          .options = {"-lineinfo"}, .entries = {"scale"}, .arch = ""};
+    const std::vector<std::string_view> options{"-std=c++17"};
+    const std::string base = binary_key(spec, options, "sm_90", 13, 0);
+    EXPECT_EQ(base.size(), 64u);
+    EXPECT_EQ(base, binary_key(spec, options, "sm_90", 13, 0));
+    EXPECT_NE(base, binary_key(spec, options, "sm_90a", 13, 0));
+    EXPECT_NE(base, binary_key(spec, options, "sm_90", 13, 1));
+    EXPECT_NE(base, binary_key(spec, {}, "sm_90", 13, 0));
+    for (const auto& change : std::vector<std::function<void(SourceSpec&)>>{
+             [](SourceSpec& s) { s.text += ' '; }, [](SourceSpec& s) { s.headers[0].second = "y"; },
+             [](SourceSpec& s) { s.defines[0].second = "8"; }, [](SourceSpec& s) { s.options.clear(); }}) {
+        SourceSpec other = spec;
+        change(other);
+        EXPECT_NE(base, binary_key(other, options, "sm_90", 13, 0));
+    }
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,0 +1,404 @@
+// Goal: whatever state the file is in, a search goes on, nothing that was committed is lost, and a file that is not ours
+// or was named by somebody is left as it is.
+// Method: real files in a folder of their own, damaged byte by byte.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <sstream>
+
+#include "autotune/error.h"
+#include "cache/store/location.h"
+#include "cache/store/store.h"
+#include "cache/store/writer_lock.h"
+#include "tests/cache/samples.h"
+
+namespace autotune {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace samples;
+
+std::string bytes_of(const fs::path& path) {
+    std::ifstream in{path, std::ios::binary};
+    std::ostringstream out;
+    out << in.rdbuf();
+    return out.str();
+}
+
+void write_bytes(const fs::path& path, const std::string& bytes) { std::ofstream{path, std::ios::binary} << bytes; }
+
+void execute(const fs::path& path, const char* sql) {
+    sqlite3* connection = nullptr;
+    ASSERT_EQ(sqlite3_open(path.c_str(), &connection), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(connection, sql, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(connection);
+    sqlite3_close(connection);
+}
+
+std::string text_of(const fs::path& path, const char* sql) {
+    sqlite3* connection = nullptr;
+    std::string text;
+    sqlite3_open(path.c_str(), &connection);
+    sqlite3_exec(connection, sql, [](void* out, int, char** values, char**) {
+        *static_cast<std::string*>(out) += std::string{values[0] ? values[0] : "NULL"} + "\n";
+        return 0;
+    }, &text, nullptr);
+    sqlite3_close(connection);
+    return text;
+}
+
+/// The default place, moved into a folder of the test's own.
+class OwnPlace : public testing::Test {
+protected:
+    void SetUp() override {
+        ::unsetenv("AUTOTUNE_DB");
+        ::setenv("AUTOTUNE_CACHE_DIR", folder_.path().c_str(), 1);
+        path_ = Store::default_path();
+    }
+    void TearDown() override { ::unsetenv("AUTOTUNE_CACHE_DIR"); }
+    Store open(Store::Mode mode = Store::Mode::write) {
+        return Store::open({.mode = mode, .warn = [this](const std::string& sentence) { warnings_.push_back(sentence); }});
+    }
+    std::size_t files_like(const std::string& part) const {
+        std::size_t count = 0;
+        for (const auto& entry : fs::recursive_directory_iterator{folder_.path()})
+            count += entry.path().filename().string().find(part) != std::string::npos ? 1 : 0;
+        return count;
+    }
+
+    Folder folder_;
+    fs::path path_;
+    std::vector<std::string> warnings_;
+};
+
+TEST_F(OwnPlace, IsMadePrivateAndNamedByTheSchema) {
+    Store store = open();
+    EXPECT_EQ(store.path(), folder_ / "1/tune.db");
+    struct stat status {};
+    ASSERT_EQ(::stat((folder_ / "1").c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777, 0700u);
+    EXPECT_TRUE(warnings_.empty());
+    EXPECT_EQ(store.state().find("memory"), std::string::npos) << store.state();
+}
+
+TEST_F(OwnPlace, OpeningACurrentFileWritesNothing) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    const std::string before = bytes_of(path_), trials_before = bytes_of(trials_path(path_));
+    const auto changed = fs::last_write_time(path_);
+    const std::size_t files = files_like("");
+    { Store store = open(); EXPECT_EQ(store.records({}, today()).size(), 1u); }
+    { Store store = open(Store::Mode::read); EXPECT_EQ(store.records({}, today()).size(), 1u); }
+    EXPECT_EQ(bytes_of(path_), before);
+    EXPECT_EQ(bytes_of(trials_path(path_)), trials_before);
+    EXPECT_EQ(fs::last_write_time(path_), changed);
+    EXPECT_EQ(files_like(""), files);
+}
+
+TEST_F(OwnPlace, AReaderOfNothingMakesNothing) {
+    Store store = open(Store::Mode::read);
+    EXPECT_TRUE(store.records({}, today()).empty());
+    EXPECT_FALSE(fs::exists(folder_ / "1"));
+    EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(OwnPlace, ADamagedFileIsSetAsideOnceAndTheSearchGoesOn) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    write_bytes(path_, "this is no database, but it is longer than a header of SQLite, which has a hundred bytes, so that it is read whole");
+    Store store = open();
+    EXPECT_EQ(warnings_.size(), 1u);
+    EXPECT_EQ(files_like("tune.db.broken"), 1u);
+    search(store, start(), {{config(512), 40.0}});
+    EXPECT_EQ(open().records({}, today()).size(), 1u);
+    EXPECT_EQ(warnings_.size(), 1u) << warnings_.back();
+}
+
+TEST_F(OwnPlace, ATruncatedFileIsSetAside) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    fs::resize_file(path_, fs::file_size(path_) / 2);
+    EXPECT_TRUE(open().records({}, today()).empty());
+    EXPECT_EQ(files_like("tune.db.broken"), 1u);
+}
+
+TEST_F(OwnPlace, DamageThatShowsDuringASearchDoesNotStopIt) {
+    Store store = open();
+    const RunId run = store.begin_run(start());
+    std::string bytes = bytes_of(path_);
+    std::fill(bytes.begin() + 4096, bytes.end(), '\x55');
+    write_bytes(path_, bytes);
+    const RunSummary summary = store.finish_run(run, {.finalists = {finalist(config(256), 50.0)}, .evaluated = 9, .space_size = 64});
+    EXPECT_EQ(summary.records, 1u);
+    EXPECT_EQ(files_like("tune.db.broken"), 1u);
+    EXPECT_EQ(open().records({}, today()).size(), 1u);
+}
+
+TEST_F(OwnPlace, AFlippedByteIsAMissAndTheNextWriteRemovesIt) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); search(*std::make_unique<Store>(open()), start(2048), {{config(64), 5.0}}); }
+    execute(path_, "UPDATE config SET body_json = replace(body_json, '256', '928')");
+    Store store = open();
+    EXPECT_EQ(text_of(path_, "PRAGMA integrity_check"), "ok\n") << "SQLite does not see it";
+    const auto records = store.records({}, today());
+    ASSERT_EQ(records.size(), 1u);
+    EXPECT_EQ(records.front().config, config(64));
+    EXPECT_EQ(store.check().size(), 1u);
+    search(store, start(4096), {{config(128), 5.0}});
+    EXPECT_EQ(text_of(path_, "SELECT count(*) FROM record"), "2\n");
+}
+
+TEST_F(OwnPlace, EveryColumnOfARecordIsCovered) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    const std::string sound = bytes_of(path_);
+    for (const char* column : {"time_ns", "lo_ns", "hi_ns", "samples", "default_ns", "evaluated", "space_size", "effort", "verified",
+                               "max_err", "tuned_at", "nvrtc_minor", "rank"}) {
+        execute(path_, ("UPDATE record SET " + std::string{column} + " = " + column + " + 1").c_str());
+        EXPECT_TRUE(open(Store::Mode::read).records({}, today()).empty()) << column;
+        write_bytes(path_, sound);
+    }
+    EXPECT_EQ(open(Store::Mode::read).records({}, today()).size(), 1u);
+}
+
+TEST_F(OwnPlace, AFolderThatCannotBeWrittenMeansMemoryAndOneWarning) {
+    if (::geteuid() == 0) GTEST_SKIP() << "root may write anywhere";
+    fs::permissions(folder_.path(), fs::perms::owner_read | fs::perms::owner_exec);
+    Store store = open();
+    EXPECT_EQ(search(store, start(), {{config(256), 50.0}}).records, 1u);
+    EXPECT_EQ(store.records({}, today()).size(), 1u);
+    EXPECT_EQ(warnings_.size(), 1u);
+    EXPECT_TRUE(store.path().empty());
+}
+
+TEST_F(OwnPlace, AFileInPlaceOfTheFolderMeansMemoryAndOneWarning) {
+    write_bytes(folder_ / "1", "");
+    Store store = open();
+    EXPECT_EQ(search(store, start(), {{config(256), 50.0}}).records, 1u);
+    EXPECT_EQ(warnings_.size(), 1u);
+}
+
+TEST_F(OwnPlace, WithoutAHomeTheStoreIsInMemory) {
+    const std::string home = std::getenv("HOME") ? std::getenv("HOME") : "";
+    ::unsetenv("AUTOTUNE_CACHE_DIR");
+    ::unsetenv("XDG_CACHE_HOME");
+    ::unsetenv("HOME");
+    EXPECT_TRUE(Store::default_path().empty());
+    EXPECT_EQ(search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}).records, 1u);
+    EXPECT_EQ(warnings_.size(), 1u);
+    ::setenv("HOME", home.c_str(), 1);
+}
+
+TEST_F(OwnPlace, AFolderThatOthersMayWriteToIsRefused) {
+    fs::create_directory(folder_ / "1");
+    fs::permissions(folder_ / "1", fs::perms::all);
+    Store store = open();
+    EXPECT_TRUE(store.path().empty());
+    ASSERT_EQ(warnings_.size(), 1u);
+    EXPECT_NE(warnings_.front().find("may be written to by others"), std::string::npos) << warnings_.front();
+}
+
+TEST_F(OwnPlace, OnSharedFileSystemsRecordsGoToSpoolFilesThatReadersMerge) {
+    const auto shared = [this](Store::Mode mode) {
+        return Store::open({.mode = mode, .warn = [this](const std::string& s) { warnings_.push_back(s); }, .spool_only = true});
+    };
+    {
+        Store store = shared(Store::Mode::write);
+        search(store, start(), {{config(256), 50.0}});
+        EXPECT_EQ(store.records({}, today()).size(), 1u);
+    }
+    EXPECT_FALSE(fs::exists(path_)) << "SQLite wrote to a shared file system";
+    EXPECT_EQ(files_like(".jsonl"), 1u);
+    EXPECT_EQ(shared(Store::Mode::write).records({}, today()).size(), 1u);
+    {
+        Store local = open();
+        EXPECT_EQ(local.fold_spools(), 1u);
+        EXPECT_EQ(local.records({}, today()).size(), 1u);
+    }
+    EXPECT_EQ(files_like(".jsonl"), 0u);
+}
+
+TEST_F(OwnPlace, TrialsOfADatabaseThatIsGoneAreSetAside) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    fs::remove(path_);
+    Store store = open();
+    EXPECT_TRUE(store.known_outcomes(start()).empty());
+    EXPECT_EQ(files_like("trials.db.broken"), 1u);
+}
+
+TEST_F(OwnPlace, AReaderRollsBackWhatAKilledWriterLeft) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    const pid_t child = ::fork();
+    if (child == 0) {  // dies in the middle of a transaction whose pages have reached the file
+        sqlite3* connection = nullptr;
+        sqlite3_open(path_.c_str(), &connection);
+        sqlite3_exec(connection, "PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE; UPDATE record SET time_ns = 1; "
+                     "CREATE TABLE filler(x); INSERT INTO filler WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c "
+                     "WHERE i < 3000) SELECT zeroblob(1000) FROM c", nullptr, nullptr, nullptr);
+        ::kill(::getpid(), SIGKILL);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    ASSERT_TRUE(fs::exists(path_.string() + "-journal"));
+    const auto records = open(Store::Mode::read).records({}, today());
+    ASSERT_EQ(records.size(), 1u);
+    EXPECT_DOUBLE_EQ(records.front().time_us, 50.0);
+}
+
+TEST_F(OwnPlace, AFullDiskSpoolsTheResult) {
+    Store store = open();
+    const RunId run = store.begin_run(start());
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        // A store of its own: one process may not use another's.
+        ::signal(SIGXFSZ, SIG_IGN);
+        int result = 1;
+        try {
+            Store small = open();
+            const RunId mine = small.begin_run(start(4096));
+            const rlimit limit{6000, RLIM_INFINITY};
+            ::setrlimit(RLIMIT_FSIZE, &limit);
+            small.finish_run(mine, {.finalists = {finalist(config(256), 50.0)}, .evaluated = 9, .space_size = 64});
+        } catch (const Error& error) {
+            const bool named = std::string{error.what()}.find("spool") != std::string::npos;
+            result = error.kind() == Error::Kind::store && named ? 0 : 2;
+        }
+        ::_exit(result);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    EXPECT_EQ(files_like(".jsonl"), 1u);
+    store.finish_run(run, {.finalists = {finalist(config(64), 20.0)}, .evaluated = 9, .space_size = 64});
+    EXPECT_EQ(store.fold_spools(), 1u);
+    EXPECT_EQ(store.records({}, today()).size(), 2u);
+}
+
+TEST_F(OwnPlace, ALockHeldTooLongSpoolsTheResultAndNamesTheHolder) {
+    Store store = Store::open({.warn = {}, .patience = std::chrono::milliseconds{100}});
+    const RunId run = store.begin_run(start());
+    WriterLock other{path_};
+    ASSERT_TRUE(other.acquire(std::chrono::milliseconds{0}));
+    try {
+        store.finish_run(run, {.finalists = {finalist(config(256), 50.0)}, .evaluated = 9, .space_size = 64});
+        FAIL() << "it wrote though another held the lock";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), Error::Kind::store);
+        EXPECT_NE(std::string{error.what()}.find("process " + std::to_string(::getpid())), std::string::npos) << error.what();
+        EXPECT_NE(std::string{error.what()}.find("1 record waits"), std::string::npos) << error.what();
+        EXPECT_EQ(error.help(), "autotune db compact");
+    }
+    other.release();
+    EXPECT_EQ(store.fold_spools(), 1u);
+}
+
+// -- files that were named
+
+class NamedFile : public testing::Test {
+protected:
+    Store open(Store::Mode mode = Store::Mode::write) { return Store::open({.path = path_, .mode = mode}); }
+    Error::Kind refusal(Store::Mode mode = Store::Mode::write) {
+        try {
+            open(mode);
+        } catch (const Error& error) {
+            return error.kind();
+        }
+        return Error::Kind::internal;
+    }
+    Folder folder_;
+    fs::path path_ = folder_ / "mine.db";
+};
+
+TEST_F(NamedFile, IsMadeWithItsTrialsBesideIt) {
+    search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
+    EXPECT_TRUE(fs::exists(folder_ / "mine.trials.db"));
+    EXPECT_EQ(open(Store::Mode::read).records({}, today()).size(), 1u);
+}
+
+TEST_F(NamedFile, OfAnotherProgramIsNeverTouched) {
+    execute(path_, "CREATE TABLE theirs(x); INSERT INTO theirs VALUES (1)");
+    const std::string before = bytes_of(path_);
+    EXPECT_EQ(refusal(), Error::Kind::usage);
+    EXPECT_EQ(refusal(Store::Mode::read), Error::Kind::usage);
+    EXPECT_EQ(bytes_of(path_), before);
+    write_bytes(path_, "");
+    EXPECT_EQ(refusal(), Error::Kind::usage);
+    EXPECT_EQ(fs::file_size(path_), 0u);
+    EXPECT_EQ(std::distance(fs::directory_iterator{folder_.path()}, {}), 1) << "something was left beside it";
+}
+
+TEST_F(NamedFile, ThatIsDamagedIsReportedAndKept) {
+    search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
+    fs::resize_file(path_, fs::file_size(path_) / 2);
+    const std::string before = bytes_of(path_);
+    EXPECT_EQ(refusal(), Error::Kind::store);
+    EXPECT_EQ(bytes_of(path_), before);
+}
+
+TEST_F(NamedFile, OfANewerSchemaIsNotWritten) {
+    search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
+    execute(path_, "PRAGMA user_version = 2");
+    EXPECT_EQ(refusal(), Error::Kind::usage);
+    EXPECT_EQ(open(Store::Mode::read).records({}, today()).size(), 1u) << "its min_reader allows us to read";
+    execute(path_, "UPDATE meta SET value = '2' WHERE key = 'min_reader'");
+    EXPECT_TRUE(open(Store::Mode::read).records({}, today()).empty()) << "a file for newer readers is a miss";
+}
+
+TEST_F(NamedFile, WritersInOneProcessDoNotLoseEachOthersRows) {
+    Store a = open(), b = open();
+    for (std::int64_t n = 1; n <= 5; ++n) {
+        search(a, start(n), {{config(256), 50.0}});
+        search(b, start(100 + n), {{config(128), 60.0}});
+    }
+    EXPECT_EQ(open(Store::Mode::read).records({}, today()).size(), 10u);
+    EXPECT_GT(a.generation(), 0);
+    EXPECT_EQ(a.generation(), b.generation());
+}
+
+// -- the schema
+
+TEST(Schema, IsTheOneThatWasReleased) {
+    Folder folder;
+    const fs::path path = folder / "tune.db";
+    Store::open({.path = path});
+    const char* dump = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
+    std::string schema = "-- tune.db\n" + text_of(path, dump) + "-- trials.db\n" + text_of(trials_path(path), dump);
+    const fs::path golden = fs::path{AUTOTUNE_SOURCE_DIR} / "tests/cache/golden/schema_1.txt";
+    if (std::getenv("AUTOTUNE_WRITE_GOLDEN")) write_bytes(golden, schema);
+    EXPECT_EQ(schema, bytes_of(golden)) << "a change needs a new user_version and a migration, or it is additive";
+    EXPECT_EQ(text_of(path, "PRAGMA application_id"), "1096045902\n");
+    EXPECT_EQ(text_of(path, "PRAGMA user_version"), "1\n");
+}
+
+TEST(Schema, EveryTableIsStrictAndNothingRunsByItself) {
+    Folder folder;
+    const fs::path path = folder / "tune.db";
+    Store::open({.path = path});
+    for (const fs::path& file : {path, trials_path(path)}) {
+        EXPECT_EQ(text_of(file, "SELECT name FROM pragma_table_list WHERE NOT strict AND name NOT LIKE 'sqlite_%'"), "");
+        EXPECT_EQ(text_of(file, "SELECT name FROM sqlite_schema WHERE type NOT IN ('table', 'index')"), "");
+    }
+}
+
+TEST(Schema, AFileOfSchemaOneIsStillRead) {
+    Folder folder;
+    const fs::path path = folder / "tune.db", golden = fs::path{AUTOTUNE_SOURCE_DIR} / "tests/cache/golden/tune_1.db";
+    if (std::getenv("AUTOTUNE_WRITE_GOLDEN")) {
+        Store store = Store::open({.path = path, .now = [] { return std::int64_t{1'764'000'000}; }});
+        search(store, start(), {{config(256, 4), 50.0}, {config(128, 4), 50.5}});
+        fs::copy_file(path, golden, fs::copy_options::overwrite_existing);
+    } else {
+        fs::copy_file(golden, path);
+    }
+    const Store store = Store::open({.path = path, .mode = Store::Mode::read});
+    const auto records = store.records({}, today());
+    ASSERT_EQ(records.size(), 2u);
+    EXPECT_EQ(records.front().config, config(256, 4));
+    EXPECT_DOUBLE_EQ(records.front().time_us, 50.0);
+    EXPECT_TRUE(records.front().fresh()) << records.front().stale;
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,0 +1,137 @@
+// Goal: the order of records is total, so that merging is a maximum, and no change of a record keeps its checksum.
+#include "cache/store/record.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "autotune/error.h"
+#include "cache/store/crc32.h"
+#include "cache/store/json.h"
+#include "tests/cache/samples.h"
+
+namespace autotune {
+namespace {
+
+/// Records that differ in everything the order looks at, with many ties.
+std::vector<Record> many_records(unsigned seed, int count) {
+    std::mt19937 random{seed};
+    const auto pick = [&random](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+    std::vector<Record> records;
+    for (int i = 0; i < count; ++i) {
+        Record r = samples::record(1024, 50.0 * (1.0 + 0.011 * pick(4)));
+        r.verified = static_cast<Verified>(pick(3));
+        r.stale = pick(3) ? "" : "old";
+        r.run.clock_policy = pick(2) ? "locked" : "free";
+        r.run.effort = static_cast<SearchEffort>(1 + pick(2));
+        r.run.origin = pick(2) ? "local" : "import:1";
+        r.tuned_at += pick(2);
+        r.config = samples::config(32 * (1 + pick(3)));
+        r.run.uuid = std::to_string(pick(3));
+        records.push_back(r);
+    }
+    return records;
+}
+
+TEST(RecordOrder, IsTotalAndTransitive) {
+    const auto records = many_records(1, 60);
+    const std::size_t n = records.size();
+    std::vector<std::vector<std::strong_ordering>> order(n);
+    for (std::size_t a = 0; a < n; ++a)
+        for (std::size_t b = 0; b < n; ++b) order[a].push_back(compare(records[a], records[b]));
+    for (std::size_t a = 0; a < n; ++a) {
+        EXPECT_EQ(order[a][a], std::strong_ordering::equal);
+        for (std::size_t b = 0; b < n; ++b) {
+            EXPECT_EQ(order[a][b] < 0, order[b][a] > 0);
+            EXPECT_TRUE(order[a][b] != 0 || crc_of(records[a]) == crc_of(records[b])) << "equal though different";
+            for (std::size_t c = 0; c < n; ++c) EXPECT_TRUE(order[a][b] > 0 || order[b][c] > 0 || order[a][c] <= 0);
+        }
+    }
+}
+
+TEST(RecordOrder, TheMaximumDoesNotDependOnTheOrderOfMerging) {
+    auto records = many_records(2, 40);
+    const auto best = *std::min_element(records.begin(), records.end(), better);
+    std::mt19937 random{3};
+    for (int round = 0; round < 30; ++round) {
+        std::shuffle(records.begin(), records.end(), random);
+        EXPECT_EQ(compare(*std::min_element(records.begin(), records.end(), better), best), std::strong_ordering::equal);
+    }
+}
+
+TEST(RecordOrder, RanksByTrustBeforeTime) {
+    Record slow = samples::record(1024, 90.0), fast = samples::record(1024, 50.0);
+    EXPECT_TRUE(better(fast, slow));
+    slow.verified = Verified::verified;
+    EXPECT_TRUE(better(slow, fast)) << "checked after timing goes first";
+    slow.verified = fast.verified;
+    fast.stale = "measured with NVRTC 12.9";
+    EXPECT_TRUE(better(slow, fast)) << "fresh goes before stale";
+    fast.stale.clear();
+    fast.run.origin = "import:3";
+    EXPECT_TRUE(better(slow, fast)) << "local goes before imported";
+}
+
+TEST(RecordOrder, TimesWithinACellOfTwoPercentAreEqualSoTheNewerWins) {
+    Record older = samples::record(1024, 50.00), newer = samples::record(1024, 50.01);
+    newer.tuned_at += 60;
+    EXPECT_TRUE(better(newer, older));
+    newer.time_us = 55.0;
+    EXPECT_TRUE(better(older, newer));
+}
+
+TEST(RecordChecksum, ChangesWithEveryPartOfARecord) {
+    const Record base = samples::record(1024, 50.0);
+    const std::vector<std::function<void(Record&)>> changes{
+        [](Record& r) { r.device.fp = "h20O"; },          [](Record& r) { r.source.source_hash = "ab"; },
+        [](Record& r) { r.source.variant = "naive"; },    [](Record& r) { r.problem.key[0] ^= std::byte{1}; },
+        [](Record& r) { r.config.values[0].second = std::int64_t{928}; },
+        [](Record& r) { r.config.variant = "naive"; },    [](Record& r) { r.environment.nvrtc_minor = 1; },
+        [](Record& r) { r.rank = 1; },                    [](Record& r) { r.time_us += 0.001; },
+        [](Record& r) { r.low_us += 0.001; },             [](Record& r) { r.high_us += 0.001; },
+        [](Record& r) { r.samples += 1; },                [](Record& r) { r.default_us = 60.0; },
+        [](Record& r) { r.evaluated += 1; },              [](Record& r) { r.space_size += 1; },
+        [](Record& r) { r.run.effort = SearchEffort::full; },
+        [](Record& r) { r.verified = Verified::elsewhere; },
+        [](Record& r) { r.max_error += 1e-9; },           [](Record& r) { r.tuned_at += 1; },
+        [](Record& r) { r.run.uuid += "x"; }};
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+        Record changed = base;
+        changes[i](changed);
+        EXPECT_NE(crc_of(changed), crc_of(base)) << "change " << i;
+    }
+}
+
+TEST(Crc32, GivesTheStandardsCheckValueWhateverTheAlignment) {
+    EXPECT_EQ(crc32("123456789"), 0xcbf43926u);
+    const std::string long_text = "a text of more than eight bytes, added in one piece and byte by byte";
+    Crc32 bytewise;
+    for (const char c : long_text) bytewise.add(std::as_bytes(std::span{&c, 1}));
+    EXPECT_EQ(crc32(long_text), bytewise.value());
+}
+
+TEST(RecordLine, ReadsBackAsItWas) {
+    Record record = samples::record(1024, 50.123);
+    record.default_us = 77.5;
+    record.config.values.emplace_back("FAST", true);
+    record.config.values.emplace_back("SCALE", 0.1);
+    record.config.values.emplace_back("KIND", std::string{"ns::row"});
+    const Record back = record_from_line(to_line(record));
+    EXPECT_EQ(back.config, record.config);
+    EXPECT_EQ(back.problem.fields, record.problem.fields);
+    EXPECT_EQ(back.device.limits, record.device.limits);
+    EXPECT_EQ(compare(back, record), std::strong_ordering::equal);
+    EXPECT_EQ(to_line(back), to_line(record));
+}
+
+TEST(RecordLine, RefusesWhatWasChangedByHand) {
+    std::string line = to_line(samples::record(1024, 50.0));
+    line.replace(line.find("[\"THREADS\",256]"), 15, "[\"THREADS\",928]");
+    EXPECT_THROW(record_from_line(line), Error);
+    EXPECT_THROW(record_from_line("{}"), Error);
+    EXPECT_THROW(record_from_line(""), Error);
+}
+
+}  // namespace
+}  // namespace autotune

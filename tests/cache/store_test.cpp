@@ -1,0 +1,319 @@
+// Goal: what a search stores is what later ones and the dispatcher find, and only that.
+// Method: made-up searches of a made-up op; nothing here knows CUDA.
+#include "cache/store/store.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "autotune/error.h"
+#include "tests/cache/samples.h"
+
+namespace autotune {
+namespace {
+
+using namespace samples;
+
+TEST(Store, KeepsTheWinnerWithItsProvenance) {
+    Store store = Store::in_memory();
+    const RunSummary summary = search(store, start(), {{config(256, 4), 50.0}, {config(128, 4), 60.0}});
+    EXPECT_EQ(summary.records, 1u);
+    const std::vector<Record> records = store.records({.op = "scale"}, today());
+    ASSERT_EQ(records.size(), 1u);
+    const Record& record = records.front();
+    EXPECT_EQ(record.config, config(256, 4));
+    EXPECT_DOUBLE_EQ(record.time_us, 50.0);
+    EXPECT_DOUBLE_EQ(record.default_us.value(), 100.0);
+    EXPECT_EQ(record.device.name, "NVIDIA H200");
+    EXPECT_EQ(record.device.limits, device().limits);
+    EXPECT_EQ(record.environment, environment());
+    EXPECT_EQ(record.problem.text(), "n=1024 dtype=f32");
+    EXPECT_EQ(record.problem.key, problem().key);
+    EXPECT_EQ(record.run.strategy, "local");
+    EXPECT_EQ(record.run.reference, "CPU, fp64");
+    EXPECT_EQ(record.run.host_hash.size(), 64u);
+    EXPECT_TRUE(record.fresh()) << record.stale;
+}
+
+TEST(Store, RanksWhatComesWithinThreePercentAndAtMostEight) {
+    Store store = Store::in_memory();
+    std::vector<std::pair<Config, double>> times;
+    for (int i = 0; i < 12; ++i) times.emplace_back(config(32 * (i + 1)), 100.0 + 0.2 * i);
+    times.emplace_back(config(1024), 103.5);
+    EXPECT_EQ(search(store, start(), times).records, 8u);
+
+    Store other = Store::in_memory();
+    EXPECT_EQ(search(other, start(), {{config(64), 100.0}, {config(128), 102.9}, {config(256), 103.1}}).records, 2u);
+}
+
+TEST(Store, TaintedFinalistsNeverBecomeRecords) {
+    Store store = Store::in_memory();
+    const RunId run = store.begin_run(start());
+    Finalist tainted = finalist(config(256), 10.0);
+    tainted.tainted = true;
+    store.finish_run(run, {.finalists = {tainted, finalist(config(128), 50.0)}, .evaluated = 9, .space_size = 64});
+    const auto records = store.records({}, today());
+    ASSERT_EQ(records.size(), 1u);
+    EXPECT_EQ(records.front().config, config(128));
+}
+
+TEST(Store, TheDefaultAloneIsNeverStoredAsIfTuned) {
+    Store store = Store::in_memory();
+    const RunId run = store.begin_run(start());
+    store.finish_run(run, {.finalists = {finalist(config(256), 50.0)}, .evaluated = 1, .space_size = 64});
+    EXPECT_TRUE(store.records({}, today()).empty());
+}
+
+TEST(Store, AnInterruptedSearchKeepsItsBestTrials) {
+    Store store = Store::in_memory();
+    const RunId run = store.begin_run(start());
+    store.record_trial(run, config(64), timed(80.0));
+    store.record_trial(run, config(128), failed(Ending::wrong_result));
+    store.record_trial(run, config(256), timed(40.0));
+    const RunSummary summary = store.finish_run(run, {.evaluated = 3, .space_size = 64, .interrupted = true});
+    EXPECT_EQ(summary.records, 1u);
+    EXPECT_EQ(summary.negatives, 1u);
+    EXPECT_EQ(store.records({}, today()).front().config, config(256));
+    EXPECT_EQ(store.negatives("scale", "h200").front().ending, Ending::wrong_result);
+}
+
+TEST(Store, ABetterSetOfRecordsStays) {
+    Store store = Store::in_memory();
+    search(store, start(), {{config(256), 50.0}, {config(128), 50.5}});
+    const RunSummary slower = search(store, start(), {{config(64), 70.0}});
+    EXPECT_TRUE(slower.kept_better);
+    EXPECT_EQ(slower.records, 0u);
+    const RunSummary faster = search(store, start(), {{config(512), 30.0}});
+    EXPECT_FALSE(faster.kept_better);
+    const auto records = store.records({}, today());
+    ASSERT_EQ(records.size(), 1u) << "ranks of the slower search went with it";
+    EXPECT_EQ(records.front().config, config(512));
+}
+
+TEST(Store, AClockThatWasSetBackLosesNothing) {
+    std::int64_t clock = 2'000'000'000;
+    Store store = Store::open({.mode = Store::Mode::memory, .now = [&clock] { return clock; }});
+    search(store, start(), {{config(256), 50.0}});
+    clock = 1'000'000'000;
+    EXPECT_FALSE(search(store, start(), {{config(512), 30.0}}).kept_better);
+    EXPECT_EQ(store.records({}, today()).front().config, config(512));
+    const RunId run = store.begin_run(start(2048));
+    clock -= 1000;
+    store.finish_run(run, {.finalists = {finalist(config(64), 9.0)}, .evaluated = 5, .space_size = 64});
+    for (const StoredRun& stored : store.runs()) EXPECT_GE(stored.info.ended, stored.info.started);
+    EXPECT_TRUE(store.check().empty());
+}
+
+TEST(Store, PredictionsAreKeptApartFromMeasurements) {
+    Store store = Store::in_memory();
+    RunStart emulated = start();
+    emulated.device.emulated = true;
+    emulated.environment.emulator = 1;
+    const RunId run = store.begin_run(emulated);
+    store.record_trial(run, config(256), timed(20.0));
+    const RunSummary summary = store.finish_run(
+        run, {.finalists = {finalist(config(256), 20.0)}, .evaluated = 5, .space_size = 64, .model_version = "1"});
+    EXPECT_EQ(summary.predictions, 1u);
+    EXPECT_TRUE(store.records({}, today()).empty());
+    const auto predicted = store.records({.op = "scale", .predicted = true}, today());
+    ASSERT_EQ(predicted.size(), 1u);
+    EXPECT_TRUE(predicted.front().predicted);
+    EXPECT_TRUE(store.known_outcomes(start()).empty()) << "a prediction was taken for a measured time";
+    EXPECT_EQ(store.known_outcomes(emulated).size(), 1u);
+}
+
+// -- staleness
+
+TEST(Store, SaysWhyARecordIsStale) {
+    Store store = Store::in_memory();
+    search(store, start(), {{config(256), 50.0}});
+    const auto reason = [&store](const Today& now) { return store.records({}, now).front().stale; };
+    EXPECT_EQ(reason(today()), "");
+    Today newer = today();
+    newer.nvrtc_minor = 1;
+    EXPECT_EQ(reason(newer), "measured with NVRTC 13.0");
+    Today no_compiler = today();
+    no_compiler.nvrtc_major = no_compiler.nvrtc_minor = 0;
+    EXPECT_EQ(reason(no_compiler), "");
+    Today edited = today();
+    edited.templates[0].source_hash = "a changed byte";
+    EXPECT_EQ(reason(edited), "the source of 'vector' has changed");
+    Today widened = today();
+    widened.templates[0].space_hash = "more values";
+    EXPECT_EQ(reason(widened), "the space of 'vector' has changed");
+    Today gone = today();
+    gone.templates.erase(gone.templates.begin());
+    EXPECT_EQ(reason(gone), "variant 'vector' is gone");
+}
+
+TEST(Store, RowsOfSeveralToolchainsLiveSideBySide) {
+    Store store = Store::in_memory();
+    search(store, start(), {{config(256), 50.0}});
+    RunStart newer = start();
+    newer.environment.nvrtc_minor = 1;
+    search(store, newer, {{config(512), 60.0}});
+    Today now = today();
+    now.nvrtc_minor = 1;
+    const auto records = store.records({}, now);
+    ASSERT_EQ(records.size(), 2u);
+    EXPECT_EQ(records.front().config, config(512)) << "fresh goes before stale, though slower";
+    EXPECT_EQ(store.records({.winners_only = true}, now).size(), 1u);
+    EXPECT_EQ(store.compilers(), (std::vector<std::pair<int, int>>{{13, 1}, {13, 0}}));
+}
+
+// -- resuming
+
+TEST(Store, AResumedSearchKnowsWhatWasTried) {
+    Store store = Store::in_memory();
+    const RunId run = store.begin_run(start());
+    store.record_trial(run, config(64), timed(80.0));
+    store.record_trial(run, config(128), failed(Ending::compile_failed));
+    store.record_trial(run, config(256), failed(Ending::out_of_memory));
+    const auto known = store.known_outcomes(start());
+    ASSERT_EQ(known.size(), 2u) << "want of memory says nothing about the config";
+    EXPECT_EQ(known[0].first, config(64));
+    EXPECT_EQ(known[0].second.samples_us, timed(80.0).samples_us);
+    EXPECT_EQ(known[1].second.ending, Ending::compile_failed);
+}
+
+TEST(Store, FailuresAreForgottenWhenSourceOrSpaceChangeAndTimesWhenTheSourceDoes) {
+    Store store = Store::in_memory();
+    const RunId run = store.begin_run(start());
+    store.record_trial(run, config(64), timed(80.0));
+    store.record_trial(run, config(128), failed(Ending::wrong_result));
+    RunStart edited = start();
+    edited.templates[0].source_hash = "a changed byte";
+    EXPECT_TRUE(store.known_outcomes(edited).empty());
+    RunStart widened = start();
+    widened.templates[0].space_hash = "more values";
+    const auto known = store.known_outcomes(widened);
+    ASSERT_EQ(known.size(), 1u) << "adding a value re-times nothing";
+    EXPECT_TRUE(known.front().second.ok());
+}
+
+TEST(Store, NothingOfAnotherDeviceProblemOrCompilerIsKnown) {
+    Store store = Store::in_memory();
+    const RunId run = store.begin_run(start());
+    store.record_trial(run, config(64), timed(80.0));
+    RunStart other = start();
+    other.device.fp = "a100";
+    EXPECT_TRUE(store.known_outcomes(other).empty());
+    EXPECT_TRUE(store.known_outcomes(start(4096)).empty());
+    other = start();
+    other.environment.nvrtc_minor = 1;
+    EXPECT_TRUE(store.known_outcomes(other).empty());
+}
+
+TEST(Store, TheLaterOutcomeOfAConfigCounts) {
+    Store store = Store::in_memory();
+    const RunId first = store.begin_run(start());
+    store.record_trial(first, config(64), timed(80.0));
+    store.record_trial(first, config(64), timed(81.0));
+    EXPECT_EQ(store.trials(first).size(), 1u);
+    const RunId second = store.begin_run(start());
+    store.record_trial(second, config(64), timed(70.0));
+    const auto known = store.known_outcomes(start());
+    ASSERT_EQ(known.size(), 1u);
+    EXPECT_DOUBLE_EQ(known.front().second.time_us, 70.0);
+}
+
+TEST(Store, ShowsARunWithItsTrials) {
+    Store store = Store::in_memory();
+    const RunId run = store.begin_run(start());
+    Outcome wrong = failed(Ending::wrong_result);
+    wrong.log = std::string(100'000, 'x');
+    store.record_trial(run, config(64), timed(80.0));
+    store.record_trial(run, config(128), wrong);
+    ASSERT_TRUE(store.run(run));
+    EXPECT_FALSE(store.run(run)->finished);
+    EXPECT_EQ(store.run(run)->trials, 2u);
+    const auto trial = store.trial(run, 2);
+    ASSERT_TRUE(trial);
+    EXPECT_EQ(trial->outcome.reason, "it failed");
+    EXPECT_EQ(trial->outcome.log.size(), 64u * 1024);
+    EXPECT_FALSE(store.trial(run, 3));
+    store.finish_run(run, {.evaluated = 2, .space_size = 64, .interrupted = true});
+    EXPECT_TRUE(store.run(run)->finished);
+    EXPECT_EQ(store.runs("scale").size(), 1u);
+    EXPECT_TRUE(store.runs("softmax").empty());
+}
+
+// -- asking
+
+TEST(Store, NarrowsByOpDeviceProblemAndAnExpression) {
+    Store store = Store::in_memory();
+    for (const std::int64_t n : {1000, 2000, 3000}) search(store, start(n), {{config(256), 50.0}});
+    RunStart other = start(1000);
+    other.device.fp = "a100";
+    search(store, other, {{config(512), 90.0}});
+    EXPECT_EQ(store.records({}, today()).size(), 4u);
+    EXPECT_EQ(store.records({.device_fp = "a100"}, today()).size(), 1u);
+    EXPECT_EQ(store.records({.op = "softmax"}, today()).size(), 0u);
+    EXPECT_EQ(store.records({.op = "scale", .problem_key = problem(2000).key}, today()).size(), 1u);
+    EXPECT_EQ(store.records({.where = Expression::parse("n >= 2000 and dtype == 'f32'")}, today()).size(), 2u);
+    EXPECT_EQ(store.records({.where = Expression::parse("rows > 1")}, today()).size(), 0u) << "an unknown name matches nothing";
+}
+
+TEST(Store, FindsARecordByTheIdItPrinted) {
+    Store store = Store::in_memory();
+    search(store, start(), {{config(256), 50.0}});
+    const std::string printed = store.records({}, today()).front().id.text();
+    const auto key = RecordKey::parse(printed);
+    ASSERT_TRUE(key) << printed;
+    ASSERT_TRUE(store.record(*key, today()));
+    EXPECT_EQ(store.record(*key, today())->config, config(256));
+    for (const char* wrong : {"", "1", "1-2-3-13-0", "1-2-3-13.0-0-", "1-2-3-13.0-x", "-1-2-3-13.0-0"})
+        EXPECT_FALSE(RecordKey::parse(wrong)) << wrong;
+}
+
+// -- merging
+
+TEST(Store, PuttingRecordsInAnyOrderAndTwiceEndsInTheSameRows) {
+    std::vector<Record> records;
+    for (int i = 0; i < 6; ++i) {
+        Record record = samples::record(1024, 50.0 + (i % 3));
+        record.run.uuid = "run-" + std::to_string(i);
+        record.tuned_at += i % 2;
+        record.config = config(32 * (i + 1));
+        record.verified = i == 4 ? Verified::verified : Verified::checked;
+        records.push_back(record);
+    }
+    const auto rows_after = [](const std::vector<Record>& input) {
+        Store store = Store::in_memory();
+        for (const Record& record : input) store.put({&record, 1});
+        std::vector<std::uint32_t> checksums;
+        for (const Record& record : store.records({}, today())) checksums.push_back(crc_of(record));
+        return checksums;
+    };
+    std::sort(records.begin(), records.end(), [](const Record& a, const Record& b) { return a.run.uuid < b.run.uuid; });
+    const auto expected = rows_after(records);
+    ASSERT_EQ(expected.size(), 1u);
+    EXPECT_EQ(expected.front(), crc_of(records[4]));
+    do EXPECT_EQ(rows_after(records), expected);
+    while (std::next_permutation(records.begin(), records.begin() + 4,
+                                 [](const Record& a, const Record& b) { return a.run.uuid < b.run.uuid; }));
+    std::vector<Record> twice = records;
+    twice.insert(twice.end(), records.begin(), records.end());
+    EXPECT_EQ(rows_after(twice), expected);
+}
+
+TEST(Store, AForkedChildMayNotUseItsParentsDatabase) {
+    Store store = Store::in_memory();
+    const pid_t child = ::fork();
+    if (child == 0) {
+        try {
+            store.begin_run(start());
+        } catch (const Error& error) {
+            ::_exit(error.kind() == Error::Kind::internal ? 7 : 1);
+        }
+        ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(WEXITSTATUS(status), 7);
+}
+
+}  // namespace
+}  // namespace autotune
