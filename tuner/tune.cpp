@@ -73,6 +73,7 @@ private:
         for (const auto& [config, outcome] : options_.known)
             if (const std::optional<std::size_t> number = space_.find(config)) {
                 ++tuning_.resumed;
+                default_begun_ = default_begun_ || *number == space_.default_number();
                 record(*number, outcome, true);
             }
     }
@@ -84,7 +85,9 @@ private:
     /// One step of the search: fill the window, then take in one outcome. False when the search is over.
     bool collect_or_submit() {
         if (stopping()) return false;
-        for (const std::size_t number : strategy_->ask(room())) submit(number);
+        // The strategy may ask for the default before it is told how its trial ended.
+        for (const std::size_t number : strategy_->ask(room()))
+            if (number != space_.default_number() || !default_begun_) submit(number);
         if (in_flight_.empty()) return false;
         const Outcome outcome = bench_.next([this] { idle(); });
         const std::size_t number = in_flight_.front();
@@ -108,6 +111,7 @@ private:
     }
 
     void submit(std::size_t number) {
+        default_begun_ = default_begun_ || number == space_.default_number();
         bench_.submit(space_.config(number));
         in_flight_.push_back(number);
     }
@@ -222,6 +226,7 @@ private:
     const Space space_;
     const std::unique_ptr<Strategy> strategy_;
     std::deque<std::size_t> in_flight_;  ///< in the order of submission
+    bool default_begun_ = false;
     std::map<std::size_t, Ending> tried_;
     std::multimap<double, std::size_t> timed_;  ///< by the time of their trial
     Tuning tuning_;

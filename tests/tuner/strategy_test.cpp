@@ -1,0 +1,110 @@
+// Goal: every strategy keeps the promises of the interface.
+// Method: each row of the table searches made-up spaces with made-up costs; no device is involved.
+#include "tuner/strategy.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "tests/support/made_up_op.h"
+
+namespace autotune {
+namespace {
+
+using Cost = std::function<Outcome(const Config&)>;
+
+Outcome timed(double time_us) { return {.ending = Ending::timed, .time_us = time_us}; }
+
+/// A bowl with its bottom at A=7, B=3; one in five configs fails.
+Outcome bowl(const Config& config) {
+    const double a = number(config, "A"), b = number(config, "B");
+    if (static_cast<int>(a * 3 + b * 7) % 5 == 4) return {.ending = Ending::compile_failed, .reason = "made up"};
+    return timed(10 + (a - 7) * (a - 7) + (b - 3) * (b - 3));
+}
+
+class EveryStrategy : public testing::TestWithParam<std::string> {
+protected:
+    /// The sequence of asks in a search of `trials` with at most `window` outstanding, told in order.
+    std::vector<std::size_t> search(const Cost& cost, std::size_t trials, std::uint64_t seed,
+                                    std::size_t window = 4) const {
+        const std::unique_ptr<Strategy> strategy = strategy_named(GetParam())->make(space, seed);
+        strategy->tell(space.default_number(), cost(space.config(space.default_number())));
+        std::vector<std::size_t> asked;
+        std::size_t told = 0;
+        while (asked.size() < trials) {
+            const std::size_t room = std::min(window - (asked.size() - told), trials - asked.size());
+            const std::vector<std::size_t> more = strategy->ask(room);
+            EXPECT_LE(more.size(), room);
+            asked.insert(asked.end(), more.begin(), more.end());
+            if (told == asked.size()) break;
+            strategy->tell(asked[told], cost(space.config(asked[told])));
+            ++told;
+        }
+        return asked;
+    }
+
+    const Op op = made_up_op({{"A", 12}, {"B", 10}, {"C", 3}});
+    const Instance instance = Instance::make(op, {}, made_up_limits());
+    const Space space = Space::make(instance);
+};
+
+TEST_P(EveryStrategy, TriesEachConfigOnceAndTheWholeSpaceIfItMay) {
+    const std::vector<std::size_t> asked = search(bowl, 100'000, 1);
+    const std::set<std::size_t> distinct(asked.begin(), asked.end());
+    EXPECT_EQ(distinct.size(), asked.size());
+    EXPECT_EQ(asked.size(), space.size() - 1) << "all but the default, which was told";
+    EXPECT_FALSE(distinct.contains(space.default_number()));
+}
+
+TEST_P(EveryStrategy, EqualSeedsGiveEqualSequences) { EXPECT_EQ(search(bowl, 100, 7), search(bowl, 100, 7)); }
+
+TEST_P(EveryStrategy, ASpaceInWhichEverythingFailsIsSearchedToItsEnd) {
+    const auto fails = [](const Config&) { return Outcome{.ending = Ending::wrong_result, .reason = "made up"}; };
+    EXPECT_EQ(search(fails, 100'000, 3).size(), space.size() - 1);
+}
+
+TEST_P(EveryStrategy, ASpaceOfOneConfigIsDoneAtOnce) {
+    const Op single = made_up_op({{"A", 1}});
+    const Instance alone = Instance::make(single, {}, made_up_limits());
+    const Space one = Space::make(alone);
+    const std::unique_ptr<Strategy> strategy = strategy_named(GetParam())->make(one, 1);
+    strategy->tell(0, timed(1));
+    EXPECT_TRUE(strategy->ask(10).empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, EveryStrategy, testing::ValuesIn([] {
+                             std::vector<std::string> names;
+                             for (const StrategyEntry& row : strategies()) names.emplace_back(row.name);
+                             return names;
+                         }()),
+                         [](const auto& row) { return row.param; });
+
+class LocalStrategy : public EveryStrategy {};
+
+TEST_P(LocalStrategy, FindsTheBottomOfABowlInAFractionOfTheSpace) {
+    double best = 1e9;
+    for (const std::size_t number : search(bowl, 100, 5, 1)) {
+        const Outcome outcome = bowl(space.config(number));
+        if (outcome.ok()) best = std::min(best, outcome.time_us);
+    }
+    EXPECT_EQ(best, 10.0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, LocalStrategy, testing::Values("local"));
+
+TEST(RandomStrategy, DifferentSeedsGiveDifferentSequences) {
+    const Op op = made_up_op({{"A", 30}, {"B", 30}});
+    const Instance instance = Instance::make(op, {}, made_up_limits());
+    const Space space = Space::make(instance);
+    EXPECT_NE(strategy_named("random")->make(space, 1)->ask(20), strategy_named("random")->make(space, 2)->ask(20));
+}
+
+TEST(Strategies, AreFoundByNameOnly) {
+    EXPECT_EQ(strategy_named("fastest"), nullptr);
+    EXPECT_NE(strategy_named("local"), nullptr);
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,0 +1,151 @@
+#include "tuner/tune.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "autotune/error.h"
+#include "tests/support/made_up_op.h"
+#include "tests/support/scripted_bench.h"
+
+namespace autotune {
+namespace {
+
+Outcome timed(double time_us) { return {.ending = Ending::timed, .samples_us = {time_us}, .time_us = time_us}; }
+Outcome wrong() { return {.ending = Ending::wrong_result, .reason = "y[0] is 1, reference 2"}; }
+
+class Tune : public testing::Test {
+protected:
+    Tuning run(ScriptedBench& bench, const TuneOptions& options, const TuneEvents& events = {}) const {
+        return tune(bench, instance, options, events);
+    }
+
+    const Op op = made_up_op({{"VEC", 8}, {"ROWS", 6}});
+    const Instance instance = Instance::make(op, {}, made_up_limits());
+};
+
+// Goal: a kernel that is fast but wrong never wins.
+// Method: larger VEC is faster, and the largest one wrong.
+TEST_F(Tune, KeepsTheFastestConfigThatIsCorrect) {
+    ScriptedBench bench{
+        [](const Config& config) { return number(config, "VEC") == 7 ? wrong() : timed(80 - number(config, "VEC")); }};
+    const Tuning tuning = run(bench, {.strategy = "exhaustive"});
+    ASSERT_TRUE(tuning.best.has_value());
+    EXPECT_EQ(number(tuning.best->config, "VEC"), 6);
+    EXPECT_EQ(tuning.counts.at(Ending::wrong_result), 6u);
+    EXPECT_EQ(tuning.tried, 48u);
+}
+
+TEST_F(Tune, TriesTheDefaultFirstAndKeepsItAFinalist) {
+    ScriptedBench bench{[](const Config& config) { return timed(100 - number(config, "VEC") * 10); }};
+    const Tuning tuning = run(bench, {.strategy = "random", .budget = {.trials = 20}});
+    EXPECT_EQ(bench.submitted.front(), tuning.default_config);
+    ASSERT_TRUE(tuning.default_result.has_value());
+    EXPECT_EQ(tuning.default_result->config, tuning.default_config);
+    EXPECT_FALSE(tuning.default_result->same_as_best);
+}
+
+TEST_F(Tune, ACountBudgetCountsFailuresAndTheDefault) {
+    ScriptedBench bench{[](const Config& config) { return number(config, "ROWS") < 3 ? wrong() : timed(10); }};
+    const Tuning tuning = run(bench, {.strategy = "random", .budget = {.trials = 17}});
+    EXPECT_EQ(tuning.tried, 17u);
+    EXPECT_EQ(bench.submitted.size(), 17u);
+}
+
+TEST_F(Tune, ASeedAndACountGiveTheSameTrialsAgain) {
+    const auto answer = [](const Config& config) { return timed(50 + number(config, "VEC") - number(config, "ROWS")); };
+    ScriptedBench first{answer}, second{answer};
+    run(first, {.strategy = "local", .seed = 3, .budget = {.trials = 30}});
+    run(second, {.strategy = "local", .seed = 3, .budget = {.trials = 30}});
+    EXPECT_EQ(first.submitted, second.submitted);
+}
+
+TEST_F(Tune, NothingValidLeavesNoWinnerAndExamplesOfEachReason) {
+    ScriptedBench bench{[](const Config& config) {
+        return number(config, "VEC") < 4 ? wrong()
+                                         : Outcome{.ending = Ending::timed_out, .reason = "still running after 10 s"};
+    }};
+    const Tuning tuning = run(bench, {.strategy = "exhaustive"});
+    EXPECT_FALSE(tuning.best.has_value());
+    EXPECT_TRUE(bench.verified.empty());
+    EXPECT_EQ(tuning.failures_by_example.size(), 2u);
+    EXPECT_EQ(bench.rounds_run, 0);
+}
+
+TEST_F(Tune, AWinnerThatFailsItsRecheckIsStruckOutAndTheNextTakesItsPlace) {
+    ScriptedBench bench{[](const Config& config) {
+        return timed(number(config, "ROWS") == 5 ? 10 + 0.01 * number(config, "VEC") : 90);
+    }};
+    bench.verification = [](const Config& config) {
+        Verification v{.problems = 3, .seeds = 3};
+        if (number(config, "VEC") < 2) v.failure = wrong();
+        return v;
+    };
+    std::vector<Trial> told;
+    const Tuning tuning = run(bench, {.strategy = "exhaustive"}, {.trial = [&](const Trial& t) { told.push_back(t); }});
+    ASSERT_TRUE(tuning.best.has_value());
+    EXPECT_EQ(number(tuning.best->config, "VEC"), 2);
+    EXPECT_EQ(bench.verified.size(), 3u);
+    EXPECT_EQ(tuning.counts.at(Ending::wrong_result), 2u);
+    EXPECT_EQ(told.back().outcome.ending, Ending::wrong_result) << "the store must learn of it";
+}
+
+TEST_F(Tune, WhatAnEarlierRunKnowsIsToldAndNotTriedAgain) {
+    const auto answer = [](const Config& config) { return timed(100 - number(config, "VEC")); };
+    const Space space = Space::make(instance);
+    TuneOptions options{.strategy = "exhaustive"};
+    for (std::size_t i = 0; i < space.size(); i += 2)
+        options.known.emplace_back(space.config(i), answer(space.config(i)));
+    ScriptedBench bench{answer};
+    const Tuning tuning = run(bench, options);
+    EXPECT_EQ(tuning.resumed, 24u);
+    EXPECT_EQ(tuning.tried, 24u);
+    for (const auto& [config, outcome] : options.known)
+        EXPECT_EQ(std::ranges::find(bench.submitted, config), bench.submitted.end());
+    EXPECT_EQ(number(tuning.best->config, "VEC"), 7);
+}
+
+TEST_F(Tune, AnInterruptionEndsTheSearchKeepsTheBestAndSkipsTheRecheck) {
+    ScriptedBench bench{[](const Config& config) { return timed(10 + number(config, "VEC")); }};
+    std::size_t trials = 0;
+    const Tuning tuning =
+        run(bench, {.strategy = "exhaustive"},
+            {.trial = [&](const Trial&) { ++trials; }, .stop_requested = [&] { return trials == 5; }});
+    EXPECT_TRUE(tuning.interrupted);
+    EXPECT_EQ(tuning.tried, 5u);
+    EXPECT_GT(bench.cancelled, 0u);
+    ASSERT_TRUE(tuning.best.has_value());
+    EXPECT_TRUE(bench.verified.empty());
+}
+
+TEST_F(Tune, FinalsThatAreDisturbedAreTimedAgainAndThenKeptMarked) {
+    ScriptedBench bench{[](const Config&) { return timed(10); }};
+    bench.final_answer = [](const Config&) {
+        Outcome outcome = timed(10);
+        outcome.tainted = true;
+        return outcome;
+    };
+    const Tuning tuning = run(bench, {.strategy = "exhaustive"});
+    EXPECT_EQ(bench.rounds_run, 3);
+    ASSERT_TRUE(tuning.best.has_value());
+    EXPECT_TRUE(tuning.best->outcome.tainted);
+}
+
+TEST_F(Tune, ADroppedCandidateIsNoFinalist) {
+    ScriptedBench bench{[](const Config& config) {
+        return number(config, "VEC") == 0 ? timed(100)
+                                          : Outcome{.ending = Ending::dropped, .samples_us = {50}, .time_us = 50};
+    }};
+    const Tuning tuning = run(bench, {.strategy = "exhaustive"});
+    ASSERT_TRUE(tuning.best.has_value());
+    EXPECT_EQ(number(tuning.best->config, "VEC"), 0);
+}
+
+TEST_F(Tune, AnUnknownStrategyIsBadUse) {
+    ScriptedBench bench{[](const Config&) { return timed(1); }};
+    EXPECT_THROW(run(bench, {.strategy = "magic"}), Error);
+}
+
+}  // namespace
+}  // namespace autotune
