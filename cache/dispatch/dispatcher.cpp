@@ -1,0 +1,150 @@
+#include "autotune/dispatcher.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "autotune/error.h"
+#include "cache/dispatch/dispatcher_impl.h"
+#include "device/identity.h"
+
+namespace autotune {
+
+namespace {
+
+thread_local int capture_scopes = 0;
+
+/// A wrong field is refused where the call site is made, not at its first call.
+void refuse_unknown(const Op& op, const std::string& name, const Value& value) {
+    const Field* field = op.field(name);
+    if (!field) throw Error{Error::Kind::usage, fmt::format("op '{}' has no field '{}'", op.name, name), fmt::format("autotune ops {}", op.name)};
+    if (field->kind == Field::Kind::choice && std::ranges::find(field->choices, value) == field->choices.end())
+        throw Error{Error::Kind::usage, fmt::format("'{}' is no choice of field '{}' of op '{}'", to_text(value), name, op.name),
+                    fmt::format("autotune ops {}", op.name)};
+}
+
+}  // namespace
+
+CaptureScope::CaptureScope() noexcept { ++capture_scopes; }
+CaptureScope::~CaptureScope() { --capture_scopes; }
+
+Dispatcher::Dispatcher() : Dispatcher{Options{}} {}
+Dispatcher::Dispatcher(Options options) : impl_{std::make_unique<Impl>(std::move(options))} {}
+Dispatcher::~Dispatcher() = default;
+
+Handle Dispatcher::prepare(std::string_view op_name, const FieldValues& fields) {
+    const std::lock_guard lock{impl_->mutex};
+    const OpSet& ops = impl_->options.ops ? *impl_->options.ops : impl_->builtin;
+    const Op& op = ops.find(op_name);
+    for (const auto& site : impl_->sites)
+        if (site->op == &op && site->fields == fields) return Handle{site.get()};
+    for (const auto& [name, value] : fields) refuse_unknown(op, name, value);
+    auto site = std::make_unique<CallSite>();
+    site->op = &op;
+    site->fields = fields;
+    site->deciding = deciding_scalars(op);
+    site->publish(std::make_shared<PlanTable>(16));
+    impl_->sites.push_back(std::move(site));
+    return Handle{impl_->sites.back().get()};
+}
+
+Decision Dispatcher::launch(const Handle& handle, std::span<const TensorArgument> tensors,
+                            std::span<const ScalarArgument> scalars, CUstream stream) {
+    if (!handle) throw Error{Error::Kind::usage, "a call was made through an empty handle; prepare() makes one"};
+    CallSite& site = *handle.site_;
+    Impl& impl = *impl_;
+    const int device = impl.current_device();
+    Signature signature;
+    if (!signature.write(tensors, scalars, site.deciding, device))
+        throw Error{Error::Kind::usage, "the tensors of a call have too many dimensions"};
+    const auto words = signature.words();
+    std::string failed;
+    CUresult failure = CUDA_SUCCESS;
+    bool repeatable = true;
+    {
+        const std::size_t stripe = Grace::stripe();
+        const Grace::Reader reader{impl.grace, stripe};
+        std::atomic<const Plan*>& hint = site.hints[stripe].plan;
+        const Plan* plan = hint.load(std::memory_order_seq_cst);
+        if (!plan || !PlanTable::same(*plan, words)) {
+            plan = site.table.load(std::memory_order_seq_cst)->find(hash_words(words), words);
+            if (plan) hint.store(plan, std::memory_order_seq_cst);
+        }
+        if (plan) {
+            const std::uint32_t now = impl.clock.load(std::memory_order_relaxed);
+            if (plan->used.load(std::memory_order_relaxed) != now) plan->used.store(now, std::memory_order_relaxed);
+            const CUdeviceptr workspace = plan->workspace_bytes ? impl.workspaces->find(stream, device, plan->workspace_bytes) : 0;
+            if (workspace || !plan->workspace_bytes) {
+                bool begun = false;
+                const CUresult status = launch_plan(*impl.calls, *plan, tensors, scalars, stream, workspace, begun);
+                if (status == CUDA_SUCCESS) {
+                    impl.counters[stripe].by_rung[static_cast<std::size_t>(plan->decision.rung)].fetch_add(1, std::memory_order_relaxed);
+                    Decision decision = plan->decision;
+                    decision.launched = true;
+                    return decision;
+                }
+                failed = plan->candidate;
+                failure = status;
+                repeatable = plan->repeatable || !begun;
+            }
+        }
+    }
+    return impl.resolve({.site = site, .signature = signature, .device = device, .tensors = tensors, .scalars = scalars,
+                         .stream = stream, .purpose = Impl::Purpose::launch},
+                        {.candidate = std::move(failed), .status = failure, .repeatable = repeatable});
+}
+
+Decision Dispatcher::ready(const Handle& handle, std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
+                           CUstream stream) {
+    if (!handle) throw Error{Error::Kind::usage, "a call was made through an empty handle; prepare() makes one"};
+    const int device = impl_->current_device();
+    Signature signature;
+    if (!signature.write(tensors, scalars, handle.site_->deciding, device))
+        throw Error{Error::Kind::usage, "the tensors of a call have too many dimensions"};
+    return impl_->resolve({.site = *handle.site_, .signature = signature, .device = device, .tensors = tensors, .scalars = scalars,
+                           .stream = stream, .purpose = Impl::Purpose::ready},
+                          {});
+}
+
+void Dispatcher::refresh() {
+    const std::lock_guard lock{impl_->mutex};
+    impl_->look_for_news(true);
+}
+
+std::array<std::uint64_t, rung_names.size()> Dispatcher::counts() const noexcept {
+    std::array<std::uint64_t, rung_names.size()> sums{};
+    for (const Impl::Counts& stripe : impl_->counters)
+        for (std::size_t rung = 0; rung < sums.size(); ++rung) sums[rung] += stripe.by_rung[rung].load(std::memory_order_relaxed);
+    return sums;
+}
+
+std::vector<Miss> Dispatcher::misses() const {
+    const std::lock_guard lock{impl_->mutex};
+    std::vector<Miss> misses;
+    for (const auto& [name, miss] : impl_->missed) misses.push_back(miss);
+    return misses;
+}
+
+Explanation Dispatcher::explain(std::string_view op_name, const FieldValues& problem, int device) const {
+    const std::lock_guard lock{impl_->mutex};
+    const OpSet& ops = impl_->options.ops ? *impl_->options.ops : impl_->builtin;
+    const DeviceIdentity identity = identify(device);
+    std::vector<Store*> stores;
+    for (Store& store : impl_->stores) stores.push_back(&store);
+    return explanation_of(Instance::make(ops.find(op_name), problem, identity.limits), stores, identity);
+}
+
+int Dispatcher::Impl::current_device() const noexcept {
+    if (device_count <= 1) return 0;
+    CUdevice device = 0;
+    return calls->cuCtxGetDevice(&device) == CUDA_SUCCESS ? static_cast<int>(device) : 0;
+}
+
+bool Dispatcher::Impl::capturing(CUstream stream) const noexcept {
+    if (capture_scopes > 0) return true;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    // The legacy stream cannot be asked while another is captured: that is an answer too.
+    return calls->cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+}  // namespace autotune

@@ -1,0 +1,116 @@
+#ifndef AUTOTUNE_CACHE_DISPATCH_DISPATCHER_IMPL_H
+#define AUTOTUNE_CACHE_DISPATCH_DISPATCHER_IMPL_H
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "autotune/dispatcher.h"
+#include "cache/dispatch/call_site.h"
+#include "cache/dispatch/grace.h"
+#include "cache/dispatch/kernels.h"
+#include "cache/dispatch/ladder.h"
+#include "cache/dispatch/workspaces.h"
+#include "cache/store/store.h"
+#include "device/driver.h"
+#include "tuner/model/op_set.h"
+
+namespace autotune {
+
+/// What is known of one GPU of this process; GPUs of one kind share what the databases say.
+struct DeviceState {
+    DeviceIdentity identity{};
+    std::string failed{};  ///< why it cannot be identified
+};
+
+/// What Dispatcher hides. dispatcher.cpp holds the fast path, resolving.cpp what happens when a call is new.
+struct Dispatcher::Impl {
+    explicit Impl(Options given);
+    ~Impl();
+
+    // -- the fast path reads these
+    Options options;
+    const DriverCalls* calls = nullptr;  ///< null: no driver
+    std::string no_driver;               ///< why
+    int device_count = 0;
+    Grace grace;
+    std::unique_ptr<Workspaces> workspaces;
+    std::atomic<std::uint32_t> clock{1};  ///< ticks with misses: how long ago a plan was used
+    struct alignas(64) Counts {
+        std::array<std::atomic<std::uint64_t>, rung_names.size()> by_rung{};
+    };
+    std::array<Counts, Grace::stripes> counters{};
+
+    // -- everything below is guarded
+    mutable std::mutex mutex;
+    pid_t process = ::getpid();
+    OpSet builtin;
+    std::vector<std::string> database_paths;
+    std::vector<Store> stores;
+    std::vector<std::int64_t> generations;
+    std::chrono::steady_clock::time_point last_look{};
+    std::unique_ptr<Kernels> kernels;
+    std::vector<std::unique_ptr<CallSite>> sites;
+    std::vector<std::optional<DeviceState>> devices;
+    std::map<std::string, OpKnowledge> knowledge;    ///< by op and fingerprint
+    std::set<std::string> failed;                    ///< candidates that did not load or launch here
+    std::set<std::string, std::less<>> texts;        ///< of decisions: they live as long as the dispatcher
+    std::set<std::string, std::less<>> said;         ///< log lines, each once
+    std::map<std::string, Miss> missed;
+    std::size_t plan_count = 0;
+
+    enum class Purpose { launch, ready };
+    /// What brought a call here that has a plan: the plan failed.
+    struct Failure {
+        std::string candidate{};  ///< empty: none did
+        CUresult status = CUDA_SUCCESS;
+        bool repeatable = true;   ///< nothing that ran forbids running the whole call again
+    };
+    /// The call as its caller gave it.
+    struct Call {
+        CallSite& site;
+        const Signature& signature;
+        int device;
+        std::span<const TensorArgument> tensors;
+        std::span<const ScalarArgument> scalars;
+        CUstream stream;
+        Purpose purpose;
+        bool capturing = false;
+    };
+
+    int current_device() const noexcept;
+    // resolving.cpp
+    Decision resolve(Call call, const Failure& failure);
+    Instance instance_of(const Call& call, const DeviceLimits& limits) const;
+    /// nullopt: under capture, and something would have to be loaded.
+    std::shared_ptr<Plan> plan_of(const Call& call, const Instance& instance, const Candidate& candidate);
+    CUresult run(const Plan& plan, const Call& call, bool& begun);
+    void keep(CallSite& site, std::shared_ptr<Plan> plan);
+    void drop(CallSite& site, std::string_view candidate);
+    void make_room();
+    void replace_table(CallSite& site, std::shared_ptr<PlanTable> next);
+    void reclaim();
+    bool capturing(CUstream stream) const noexcept;
+    Decision nothing(std::string why, CUresult error);
+    Decision answered(std::shared_ptr<Plan> plan, const Call& call, bool keep_it);
+
+    void open_stores();
+    void look_for_news(bool now);
+    OpKnowledge& known(const Op& op, const DeviceIdentity& device);
+    const DeviceState& device_state(int device);
+    void note_miss(const Instance& instance, const DeviceIdentity& device, const Plan& plan);
+    std::string_view kept_text(std::string text) { return *texts.insert(std::move(text)).first; }
+    void log(std::string sentence);
+};
+
+}  // namespace autotune
+#endif

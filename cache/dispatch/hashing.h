@@ -1,0 +1,46 @@
+#ifndef AUTOTUNE_CACHE_DISPATCH_HASHING_H
+#define AUTOTUNE_CACHE_DISPATCH_HASHING_H
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+namespace autotune {
+
+/// The 128-bit product folded: every bit of both depends on every bit of the result.
+inline std::uint64_t fold_product(std::uint64_t a, std::uint64_t b) noexcept {
+    __extension__ using Wide = unsigned __int128;
+    const Wide product = static_cast<Wide>(a) * b;
+    return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
+
+/// Hash for tables in memory: fast and good, the same within a process only. Whoever uses it compares the whole key too.
+/// source  wyhash's mixing step, Wang Yi
+inline std::uint64_t hash_words(std::span<const std::uint64_t> words) noexcept {
+    constexpr std::uint64_t k0 = 0xa0761d6478bd642full, k1 = 0xe7037ed1a0b428dbull, k2 = 0x8ebc6af09c88c6e3ull;
+    std::uint64_t state = k0 ^ words.size();
+    std::size_t i = 0;
+    for (; i + 2 <= words.size(); i += 2) state = fold_product(words[i] ^ k1, words[i + 1] ^ state);
+    if (i < words.size()) state = fold_product(words[i] ^ k1, state ^ k2);
+    return fold_product(state ^ k2, k1);
+}
+
+inline std::uint64_t hash_bytes(std::span<const std::byte> bytes) noexcept {
+    constexpr std::uint64_t k0 = 0xa0761d6478bd642full, k1 = 0xe7037ed1a0b428dbull, k2 = 0x8ebc6af09c88c6e3ull;
+    std::uint64_t state = k0 ^ bytes.size();
+    std::size_t i = 0;
+    for (; i + 16 <= bytes.size(); i += 16) {
+        std::uint64_t a = 0, b = 0;
+        std::memcpy(&a, bytes.data() + i, 8);
+        std::memcpy(&b, bytes.data() + i + 8, 8);
+        state = fold_product(a ^ k1, b ^ state);
+    }
+    std::uint64_t tail[2] = {};
+    if (i < bytes.size()) std::memcpy(tail, bytes.data() + i, bytes.size() - i);
+    state = fold_product(tail[0] ^ k1, tail[1] ^ state);
+    return fold_product(state ^ k2, k1);
+}
+
+}  // namespace autotune
+#endif

@@ -1,0 +1,155 @@
+#include "cache/dispatch/kernels.h"
+
+#include <fmt/core.h>
+
+#include "autotune/error.h"
+#include "cache/store/identity.h"
+#include "device/identity.h"
+#include "device/nvrtc.h"
+
+namespace autotune {
+
+namespace {
+
+[[noreturn]] void refuse(CUresult code, const std::string& action) {
+    throw Error{Error::Kind::device, fmt::format("{} while {}", name_of(code), action)};
+}
+
+/// What the source may have been compiled for: with the part's own features first, as a tuner on that part does.
+std::vector<std::string> archs_of(const SourceSpec& source, int cc) {
+    if (!source.arch.empty()) return {source.arch};
+    std::vector<std::string> archs{native_arch(cc)};
+    if (arch_name(cc) != archs.front()) archs.push_back(arch_name(cc));
+    return archs;
+}
+
+}  // namespace
+
+Kernels::~Kernels() {
+    for (const auto& [key, library] : loaded_) calls_.cuLibraryUnload(library->library);
+}
+
+std::optional<KernelSet> Kernels::get(const Instance& instance, const Config& config, int device,
+                                      std::span<const std::pair<int, int>> versions, bool loaded_only) {
+    KernelSet set{.device = device};
+    for (const SourceSpec& source : instance.sources(config)) {
+        LoadedLibrary* found = library(source, instance.limits().cc, versions, loaded_only);
+        if (!found) return std::nullopt;
+        if (!versions.empty() && versions.front() != std::pair{found->nvrtc_major, found->nvrtc_minor}) set.compiled_otherwise = true;
+        set.libraries.emplace(source.source, found);
+    }
+    return set;
+}
+
+LoadedLibrary* Kernels::library(const SourceSpec& source, int cc, std::span<const std::pair<int, int>> versions, bool loaded_only) {
+    const auto archs = archs_of(source, cc);
+    std::vector<std::string> keys;
+    for (const auto& [major, minor] : versions)
+        for (const std::string& arch : archs) keys.push_back(binary_key(source, Compiler::fixed_options(), arch, major, minor));
+    for (const std::string& key : keys)
+        if (const auto found = loaded_.find(key); found != loaded_.end()) return found->second.get();
+    if (loaded_only) return nullptr;
+    for (const std::string& key : keys)
+        if (const auto binary = stored(key)) return load(*binary);
+
+    if (!options_.compile) throw Error{Error::Kind::compile, fmt::format("no binary of '{}' is stored and compiling is switched off", source.source)};
+    std::string why;
+    const Nvrtc* compiler = nvrtc_if_present(&why);
+    if (!compiler) throw Error{Error::Kind::compile, fmt::format("no binary of '{}' is stored and there is no compiler ({})", source.source, why)};
+    for (const std::string& arch : archs) {  // this NVRTC may be none of the versions named
+        const std::string key = binary_key(source, Compiler::fixed_options(), arch, compiler->major, compiler->minor);
+        if (const auto found = loaded_.find(key); found != loaded_.end()) return found->second.get();
+        if (const auto binary = stored(key)) return load(*binary);
+    }
+    return load(compiled(source, cc));
+}
+
+std::optional<Binary> Kernels::stored(std::string_view key) const {
+    for (const BinaryStore& store : options_.binaries)
+        if (auto binary = store.get(key)) return binary;
+    return std::nullopt;
+}
+
+Binary Kernels::compiled(const SourceSpec& source, int cc) {
+    if (!compiler_) compiler_ = std::make_unique<Compiler>();
+    CompileRequest request{.name = source.source, .source = source.text, .headers = {}, .defines = source.defines,
+                           .options = source.options, .entries = source.entries,
+                           .arch = source.arch.empty() ? native_arch(cc) : source.arch};
+    for (const auto& [name, text] : source.headers) request.headers.push_back({name, text});
+    CompileResult result = compiler_->compile(request);
+    if (!result.ok)
+        throw Error{Error::Kind::compile, fmt::format("'{}' does not compile: {}", source.source, result.log.substr(0, result.log.find('\n')))};
+    const Nvrtc& nvrtc = autotune::nvrtc();
+    Binary binary{.key = binary_key(source, Compiler::fixed_options(), result.artefact.arch, nvrtc.major, nvrtc.minor),
+                  .artefact = std::move(result.artefact), .source = source.source, .nvrtc_major = nvrtc.major, .nvrtc_minor = nvrtc.minor};
+    if (options_.keep && !options_.binaries.empty()) options_.binaries.front().put(binary);
+    return binary;
+}
+
+LoadedLibrary* Kernels::load(const Binary& binary) {
+    const bool has_cubin = !binary.artefact.cubin.empty();
+    const void* code = has_cubin ? static_cast<const void*>(binary.artefact.cubin.data()) : binary.artefact.ptx.c_str();
+    auto library = std::make_unique<LoadedLibrary>(LoadedLibrary{.kernels = binary.artefact.kernels, .nvrtc_major = binary.nvrtc_major,
+                                                                 .nvrtc_minor = binary.nvrtc_minor});
+    const CUresult status = calls_.cuLibraryLoadData(&library->library, code, nullptr, nullptr, 0, nullptr, nullptr, 0);
+    if (status != CUDA_SUCCESS) refuse(status, fmt::format("loading '{}' for {}", binary.source, binary.artefact.arch));
+    return loaded_.emplace(binary.key, std::move(library)).first->second.get();
+}
+
+CUkernel Kernels::kernel(LoadedLibrary& library, const std::string& entry) {
+    if (const auto found = library.handles.find(entry); found != library.handles.end()) return found->second;
+    const char* symbol = entry.c_str();
+    for (const KernelInfo& kernel : library.kernels)
+        if (kernel.name == entry) symbol = kernel.symbol.c_str();
+    CUkernel handle = nullptr;
+    if (const CUresult status = calls_.cuLibraryGetKernel(&handle, library.library, symbol); status != CUDA_SUCCESS)
+        refuse(status, fmt::format("finding the kernel '{}'", entry));
+    return library.handles.emplace(entry, handle).first->second;
+}
+
+CUfunction Kernels::function(const KernelSet& set, const std::string& source, const std::string& entry, std::uint32_t shared_bytes,
+                             std::uint32_t cluster_blocks) {
+    const auto library = set.libraries.find(source);
+    if (library == set.libraries.end()) throw Error{Error::Kind::internal, fmt::format("'{}' launches a kernel of '{}', which was not loaded", entry, source)};
+    const CUkernel handle = kernel(*library->second, entry);
+    // Opting in costs a call that may synchronise: once a kernel and size, never a launch.
+    std::uint32_t& opted_in = shared_set_[{handle, set.device}];
+    if (shared_bytes > opted_in) {
+        const CUresult status = calls_.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared_bytes), handle, set.device);
+        if (status != CUDA_SUCCESS) refuse(status, fmt::format("giving '{}' {} bytes of shared memory", entry, shared_bytes));
+        opted_in = shared_bytes;
+    }
+    if (cluster_blocks > 8) {
+        const CUresult status = calls_.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, handle, set.device);
+        if (status != CUDA_SUCCESS) refuse(status, fmt::format("allowing '{}' clusters of {} blocks", entry, cluster_blocks));
+    }
+    // Code is loaded lazily: now, not at the first launch, which may be inside a capture.
+    CUfunction loaded = nullptr;
+    if (const CUresult status = calls_.cuKernelGetFunction(&loaded, handle); status != CUDA_SUCCESS)
+        refuse(status, fmt::format("loading the kernel '{}'", entry));
+    return reinterpret_cast<CUfunction>(handle);  // cuLaunchKernel takes it in any context of the device
+}
+
+CUdeviceptr Kernels::variable(const KernelSet& set, const std::string& source, const std::string& symbol, std::uint64_t bytes) {
+    const auto library = set.libraries.find(source);
+    if (library == set.libraries.end()) throw Error{Error::Kind::internal, fmt::format("'{}' is a variable of '{}', which was not loaded", symbol, source)};
+    CUdeviceptr address = 0;
+    std::size_t size = 0;
+    if (const CUresult status = calls_.cuLibraryGetGlobal(&address, &size, library->second->library, symbol.c_str()); status != CUDA_SUCCESS)
+        refuse(status, fmt::format("finding the variable '{}'", symbol));
+    if (bytes > size) throw Error{Error::Kind::usage, fmt::format("the variable '{}' holds {} bytes, its tensor has {}", symbol, size, bytes)};
+    return address;
+}
+
+int Kernels::blocks_per_sm(const KernelSet& set, const Launch& launch) {
+    const CUfunction handle = function(set, launch.source, launch.entry, launch.shared_bytes, 0);
+    CUfunction loaded = nullptr;
+    calls_.cuKernelGetFunction(&loaded, reinterpret_cast<CUkernel>(handle));
+    int blocks = 0;
+    const auto threads = static_cast<int>(launch.block.x * launch.block.y * launch.block.z);
+    const CUresult status = calls_.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, loaded, threads, launch.shared_bytes);
+    if (status != CUDA_SUCCESS) refuse(status, fmt::format("asking how many blocks of '{}' an SM holds", launch.entry));
+    return blocks;
+}
+
+}  // namespace autotune

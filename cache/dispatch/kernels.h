@@ -1,0 +1,84 @@
+#ifndef AUTOTUNE_CACHE_DISPATCH_KERNELS_H
+#define AUTOTUNE_CACHE_DISPATCH_KERNELS_H
+
+#include <cuda.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cache/store/binaries.h"
+#include "device/compiler.h"
+#include "device/driver.h"
+#include "tuner/model/instance.h"
+
+namespace autotune {
+
+/// A binary that the driver has loaded: independent of contexts.
+struct LoadedLibrary {
+    CUlibrary library = nullptr;
+    std::vector<KernelInfo> kernels{};
+    std::map<std::string, CUkernel, std::less<>> handles{};  ///< by the name that the source gives
+    int nvrtc_major = 0, nvrtc_minor = 0;
+};
+
+/// The libraries of one config, by source.
+struct KernelSet {
+    std::map<std::string, LoadedLibrary*, std::less<>> libraries{};
+    int device = 0;
+    bool compiled_otherwise = false;  ///< by another NVRTC than was asked for first
+};
+
+/// Kernels by what they are made from. Each is loaded once a process; a binary comes from the folders of stored ones, or
+/// is compiled when there is none. One thread at a time.
+class Kernels {
+public:
+    struct Options {
+        std::vector<BinaryStore> binaries{};  ///< searched in order; the first takes what is compiled
+        bool compile = true, keep = true;
+        std::function<void(const std::string&)> log{};
+    };
+    Kernels(const DriverCalls& calls, Options options) : calls_{calls}, options_{std::move(options)} {}
+    ~Kernels();
+    Kernels(const Kernels&) = delete;
+    Kernels& operator=(const Kernels&) = delete;
+
+    /// The kernels of a config on a device. versions: of NVRTC, the one that made what was measured first.
+    /// loaded_only: as under capture; then nullopt where something would have to be loaded.
+    /// Throws Error: no binary and no compiler, a source that does not compile, a binary that does not load.
+    std::optional<KernelSet> get(const Instance& instance, const Config& config, int device,
+                                 std::span<const std::pair<int, int>> versions, bool loaded_only);
+
+    /// A kernel of the set, ready in the current context. Throws Error when there is none of that name.
+    CUfunction function(const KernelSet& set, const std::string& source, const std::string& entry, std::uint32_t shared_bytes,
+                        std::uint32_t cluster_blocks);
+    CUdeviceptr variable(const KernelSet& set, const std::string& source, const std::string& symbol, std::uint64_t bytes);
+    /// Blocks of the kernel that an SM holds.
+    int blocks_per_sm(const KernelSet& set, const Launch& launch);
+
+private:
+    struct Found {
+        std::string key;
+        std::optional<Binary> binary{};
+        std::pair<int, int> version{};
+    };
+    LoadedLibrary* library(const SourceSpec& source, int cc, std::span<const std::pair<int, int>> versions, bool loaded_only);
+    std::optional<Binary> stored(std::string_view key) const;
+    Binary compiled(const SourceSpec& source, int cc);
+    LoadedLibrary* load(const Binary& binary);
+    CUkernel kernel(LoadedLibrary& library, const std::string& entry);
+
+    const DriverCalls& calls_;
+    Options options_;
+    std::unique_ptr<Compiler> compiler_;
+    std::map<std::string, std::unique_ptr<LoadedLibrary>, std::less<>> loaded_;  ///< by binary key
+    std::map<std::pair<CUkernel, int>, std::uint32_t> shared_set_;               ///< opted in so far, by kernel and device
+};
+
+}  // namespace autotune
+#endif
