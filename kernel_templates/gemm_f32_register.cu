@@ -68,8 +68,6 @@ constexpr int threads = BM * BN / (TM * TN);
 constexpr int lanes_n = 32 / LANES_M;
 constexpr int warps_m = BM / (LANES_M * TM);
 
-constexpr int at_least_1(int x) { return x < 1 ? 1 : x; }
-
 /// One operand on its way from global memory to a tile [BK][WIDTH] in shared memory, piece by piece. K_INNER: its
 /// contiguous dimension in global memory is k, so a piece is turned on the way, and rows of the tile are padded by 4
 /// floats: then the 32 lanes of a warp, which read 32 bytes of each of several rows, write to 32 different banks.
@@ -84,8 +82,8 @@ struct Operand {
     // Pieces of the threads go along k by `across`, then along the width; a thread's own are a fixed step apart.
     static constexpr int across = K_INNER ? 8 / vec : WIDTH / vec;
     static constexpr int line = K_INNER ? across * WIDTH : across;  // pieces before k moves on
-    static constexpr int in_line = at_least_1(line / threads);
-    static constexpr int k_step = (K_INNER ? 8 : 1) * at_least_1(threads / line);
+    static constexpr int in_line = line < threads ? 1 : line / threads;
+    static constexpr int k_step = (K_INNER ? 8 : 1) * (line < threads ? threads / line : 1);
     static constexpr int w_step = K_INNER ? threads / across : threads * vec;
 
     const float* matrix;
@@ -105,10 +103,17 @@ struct Operand {
 
     __device__ __forceinline__ long long offset(int k, int w) const { return K_INNER ? w * ld + k : k * ld + w; }
 
-    /// Starts the copy of the tile at k0 into `tile`, or into registers. INSIDE: all of it lies in the matrix;
-    /// otherwise zeros stand for what does not.
+    /// Starts the copy of the tile at k0, if there is one, into `tile` or into registers. `inside`: all of it lies in
+    /// the matrix; otherwise zeros stand for what does not.
+    __device__ __forceinline__ void fetch(float* tile, int k0, bool inside) {
+        if (inside)
+            copy<true>(tile, k0);
+        else if (k0 < k_end)
+            copy<false>(tile, k0);
+    }
+
     template <bool INSIDE>
-    __device__ __forceinline__ void fetch(float* tile, int k0) {
+    __device__ __forceinline__ void copy(float* tile, int k0) {
 #pragma unroll
         for (int i = 0; i < pieces; ++i) {
             const int dk = i / in_line * k_step, dw = i % in_line * w_step;
@@ -173,12 +178,12 @@ __device__ __forceinline__ void load_fragment(float (&fragment)[N], const float*
     }
 }
 
-/// An element of c from its sum of products; `at` is read only where beta counts.
-__device__ __forceinline__ float finish(float sum, const float* at, const float* bias, int col, float alpha,
-                                        float beta) {
+/// An element of c from its sum of products; `inside`: it is one, so that c and bias may be read.
+__device__ __forceinline__ float finish(float sum, const float* at, const float* bias, int col, bool inside,
+                                        float alpha, float beta) {
     float value = alpha * sum;
-    if (!BETA0) value = fmaf(beta, *at, value);
-    if (BIAS) value += bias[col];
+    if (!BETA0 && inside) value = fmaf(beta, *at, value);
+    if (BIAS && inside) value += bias[col];
     return ACTIVATION(ACT)(value);
 }
 
@@ -200,15 +205,10 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS)
     const bool whole_width = row0 + BM <= m && col0 + BN <= n;
     const int steps = (k - 1) / BK + 1;
     const auto slot = [](int step) { return stages + step % STAGES * stage_floats; };
-    const auto fetch_one = [&](auto& operand, float* tile, int step) {
-        if (whole_width && (step + 1) * static_cast<long long>(BK) <= k)
-            operand.template fetch<true>(tile, step * BK);
-        else if (step < steps)
-            operand.template fetch<false>(tile, step * BK);
-    };
     const auto fetch = [&](int step, bool asynchronous) {  // what of the step's tiles is copied that way
-        if (OperandA::is_async == asynchronous) fetch_one(from_a, slot(step), step);
-        if (OperandB::is_async == asynchronous) fetch_one(from_b, slot(step) + a_floats, step);
+        const bool inside = whole_width && (step + 1) * static_cast<long long>(BK) <= k;
+        if (OperandA::is_async == asynchronous) from_a.fetch(slot(step), step * BK, inside);
+        if (OperandB::is_async == asynchronous) from_b.fetch(slot(step) + a_floats, step * BK, inside);
     };
     const auto put = [&](int step) {
         from_a.put(slot(step));
@@ -272,17 +272,16 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS)
         for (int j = 0; j < TN; j += 4) {
             const int col = col0 + my_col + j / 4 * (4 * lanes_n);
             float* at = c + row * ldc + col;
-            if (aligned && col + 4 <= n) {
-                Vec<float, 4> out;
-                if (!BETA0) out = load<4>(at);
+            Vec<float, 4> out;
 #pragma unroll
-                for (int e = 0; e < 4; ++e)
-                    out.lane[e] = finish(sum[i][j + e], &out.lane[e], bias, col + e, alpha, beta);
+            for (int e = 0; e < 4; ++e)
+                out.lane[e] = finish(sum[i][j + e], at + e, bias, col + e, col + e < n, alpha, beta);
+            if (aligned && col + 4 <= n) {
                 store(at, out);
             } else {
 #pragma unroll
                 for (int e = 0; e < 4; ++e)
-                    if (col + e < n) at[e] = finish(sum[i][j + e], at + e, bias, col + e, alpha, beta);
+                    if (col + e < n) at[e] = out.lane[e];
             }
         }
     }
