@@ -332,5 +332,17 @@ TEST(BoundExpression, AgreesWithTheExpressionItWasMadeFrom) {
         << "S cannot matter";
 }
 
+TEST(BoundExpression, SplitsAtItsOutermostAndWhereALetHidesOneToo) {
+    const Op op = test::softmax_op();
+    const auto scope = Instance::make(op, {}, test::hopper()).scope();
+    const std::vector<std::string> slots{"S", "T", "U"};
+    const std::vector<std::pair<std::string, Expression>> lets{{"both", test::expression("S > 1 and T > 2")}};
+    const BoundExpression bound{test::expression("both and rows > 0 and (U == 1 or S == 1)"), *scope, slots, lets};
+    std::vector<std::uint64_t> used;
+    for (const BoundExpression& part : bound.conjuncts()) used.push_back(part.used());
+    EXPECT_EQ(used, (std::vector<std::uint64_t>{1, 2, 0, 5}))
+        << "what stands first folds, what stands later keeps its turn";
+}
+
 }  // namespace
 }  // namespace autotune

@@ -144,9 +144,20 @@ std::uint64_t slots_of(const ExpressionNode& node) {
 
 }  // namespace
 
+BoundExpression::BoundExpression(std::shared_ptr<const ExpressionNode> root)
+    : root_{std::move(root)}, used_{slots_of(*root_)} {}
+
 BoundExpression::BoundExpression(const Expression& expression, const Scope& known, std::span<const std::string> slots,
                                  std::span<const std::pair<std::string, Expression>> lets)
-    : root_{Binder{known, slots, lets}.bind(*expression.node())}, used_{slots_of(*root_)} {}
+    : BoundExpression{Binder{known, slots, lets}.bind(*expression.node())} {}
+
+std::vector<BoundExpression> BoundExpression::conjuncts() const {
+    if (root_->kind != NodeKind::logical_and) return {*this};
+    std::vector<BoundExpression> out;
+    for (const auto& operand : root_->children)
+        for (BoundExpression& part : BoundExpression{operand}.conjuncts()) out.push_back(std::move(part));
+    return out;
+}
 
 Cell BoundExpression::evaluate(std::span<const Cell> values) const {
     return autotune::evaluate(*root_, SlotNames{values});

@@ -26,10 +26,15 @@ public:
 
     /// values  one a slot, in the order of the slots; those that are not used may be anything
     Cell evaluate(std::span<const Cell> values) const;
+    /// The operands of its outermost `and`, or itself: all of them hold just where it holds, and each may be decided
+    /// before the others' slots have values.
+    std::vector<BoundExpression> conjuncts() const;
     /// Bit i: the value of slot i matters.
     std::uint64_t used() const noexcept { return used_; }
 
 private:
+    explicit BoundExpression(std::shared_ptr<const ExpressionNode> root);
+
     std::shared_ptr<const ExpressionNode> root_;
     std::uint64_t used_ = 0;
 };

@@ -42,24 +42,17 @@ std::vector<std::string> parameter_names(const Variant& variant) {
     return names;
 }
 
-/// One claim of a variant, ready to be judged at the depth where the last of its parameters gets its value. Most claims
-/// look at two or three parameters: their verdicts go into a table, so that each combination is evaluated once however
-/// often the walk meets it.
+/// A claim of a variant, or one operand of its outermost `and`, ready to be judged at the depth where the last of its
+/// parameters gets its value. Most look at two or three parameters: their verdicts go into a table, so that each
+/// combination is evaluated once however often the walk meets it.
 class Check {
 public:
-    Check(const Claim& claim, const Variant& variant, const Instance& instance, const KnownNames& known)
-        : claim_{claim}, limits_{instance.limits()} {
-        const auto names = parameter_names(variant);
-        const auto& lets = instance.op().lets;
-        std::uint64_t used = 0;
-        if (claim.when) {
-            when_ = BoundExpression{*claim.when, known, names, lets};
-            used |= when_.used();
-        }
-        for (const Expression* piece : claim.pieces) {
-            pieces_.emplace_back(*piece, known, names, lets);
-            used |= pieces_.back().used();
-        }
+    /// when: empty where the claim has none
+    Check(const Claim& claim, const Instance& instance, const Variant& variant, std::optional<BoundExpression> when,
+          std::vector<BoundExpression> pieces)
+        : claim_{claim}, limits_{instance.limits()}, when_{std::move(when)}, pieces_{std::move(pieces)} {
+        std::uint64_t used = when_ ? when_->used() : 0;
+        for (const BoundExpression& piece : pieces_) used |= piece.used();
         depth_ = static_cast<std::size_t>(std::bit_width(used));
         std::size_t entries = 1;
         strides_.assign(variant.parameters.size(), 0);
@@ -71,6 +64,27 @@ public:
         if (entries <= table_entries_at_most) table_.assign(entries, Verdict::unknown);
     }
 
+    /// All that must hold for the claim to hold.
+    static std::vector<Check> of(const Claim& claim, const Instance& instance, const Variant& variant,
+                                 const KnownNames& known) {
+        const auto names = parameter_names(variant);
+        const auto bound = [&](const Expression& expression) {
+            return BoundExpression{expression, known, names, instance.op().lets};
+        };
+        std::vector<Check> out;
+        if (claim.kind == Claim::Kind::declared) {
+            for (BoundExpression& part : bound(*claim.pieces[0]).conjuncts())
+                out.push_back(Check{claim, instance, variant, std::nullopt, {std::move(part)}});
+            return out;
+        }
+        std::vector<BoundExpression> pieces;
+        for (const Expression* piece : claim.pieces) pieces.push_back(bound(*piece));
+        out.push_back(Check{claim, instance, variant, claim.when ? std::optional{bound(*claim.when)} : std::nullopt,
+                            std::move(pieces)});
+        return out;
+    }
+
+    bool has_table() const noexcept { return !table_.empty(); }
     std::size_t depth() const noexcept { return depth_; }
 
     /// Where in the table the values before the last one lead.
@@ -93,14 +107,14 @@ private:
 
     bool judged(std::span<const Cell> values) const {
         const Cell cell = judge(
-            claim_, limits_, [&] { return when_.evaluate(values); },
+            claim_, limits_, [&] { return when_->evaluate(values); },
             [&](std::size_t piece) { return pieces_[piece].evaluate(values); });
         return !cell.failed() && cell.truth();
     }
 
     const Claim& claim_;
     const DeviceLimits& limits_;
-    BoundExpression when_;
+    std::optional<BoundExpression> when_;
     std::vector<BoundExpression> pieces_;
     std::size_t depth_ = 0;
     std::vector<std::size_t> strides_;
@@ -129,10 +143,10 @@ public:
     void run() {
         const KnownNames known{instance_.data()};
         at_depth_.resize(row_.size() + 1);
-        for (std::size_t i = 0; i < claims_.size(); ++i) {
-            Check check{claims_[i], variant_, instance_, known};
-            at_depth_[check.depth()].push_back({i, std::move(check), 0});
-        }
+        for (const bool tables : {true, false})  // the cheap ones of a depth come first
+            for (std::size_t i = 0; i < claims_.size(); ++i)
+                for (Check& check : Check::of(claims_[i], instance_, variant_, known))
+                    if (check.has_table() == tables) at_depth_[check.depth()].push_back({i, std::move(check), 0});
         for (Placed& placed : at_depth_[0])
             if (!placed.check.holds(0, 0, cells_)) {
                 rejected_[placed.claim] += below_[0];
