@@ -34,8 +34,7 @@ Dispatcher::~Dispatcher() = default;
 
 Handle Dispatcher::prepare(std::string_view op_name, const FieldValues& fields) {
     const std::lock_guard lock{impl_->mutex};
-    const OpSet& ops = impl_->options.ops ? *impl_->options.ops : impl_->builtin;
-    const Op& op = ops.find(op_name);
+    const Op& op = impl_->ops().find(op_name);
     for (const auto& site : impl_->sites)
         if (site->op == &op && site->fields == fields) return Handle{site.get()};
     for (const auto& [name, value] : fields) refuse_unknown(op, name, value);
@@ -127,11 +126,10 @@ std::vector<Miss> Dispatcher::misses() const {
 
 Explanation Dispatcher::explain(std::string_view op_name, const FieldValues& problem, int device) const {
     const std::lock_guard lock{impl_->mutex};
-    const OpSet& ops = impl_->options.ops ? *impl_->options.ops : impl_->builtin;
     const DeviceIdentity identity = identify(device);
     std::vector<Store*> stores;
     for (Store& store : impl_->stores) stores.push_back(&store);
-    return explanation_of(Instance::make(ops.find(op_name), problem, identity.limits), stores, identity);
+    return explanation_of(Instance::make(impl_->ops().find(op_name), problem, identity.limits), stores, identity);
 }
 
 int Dispatcher::Impl::current_device() const noexcept {

@@ -53,7 +53,8 @@ struct Dispatcher::Impl {
     // -- everything below is guarded
     mutable std::mutex mutex;
     pid_t process = ::getpid();
-    OpSet builtin;
+    std::optional<OpSet> builtin;  ///< where the application named no ops
+    const OpSet& ops() const noexcept { return options.ops ? *options.ops : *builtin; }
     std::vector<std::string> database_paths;
     std::vector<Store> stores;
     std::vector<std::int64_t> generations;

@@ -42,25 +42,29 @@ std::optional<KernelSet> Kernels::get(const Instance& instance, const Config& co
 }
 
 LoadedLibrary* Kernels::library(const SourceSpec& source, int cc, std::span<const std::pair<int, int>> versions, bool loaded_only) {
-    const auto archs = archs_of(source, cc);
-    std::vector<std::string> keys;
+    std::vector<std::string> sources;
+    for (const std::string& arch : archs_of(source, cc)) sources.push_back(source_key(source, Compiler::fixed_options(), arch));
+    std::vector<std::string> keys;  // of the versions that were named, in their order
     for (const auto& [major, minor] : versions)
-        for (const std::string& arch : archs) keys.push_back(binary_key(source, Compiler::fixed_options(), arch, major, minor));
+        for (const std::string& name : sources) keys.push_back(fmt::format("{}-{}.{}", name, major, minor));
+
     for (const std::string& key : keys)
         if (const auto found = loaded_.find(key); found != loaded_.end()) return found->second.get();
+    if (!loaded_only)
+        for (const std::string& key : keys)
+            if (const auto binary = stored(key)) return load(*binary);
+    // Else whatever another NVRTC made of the same source.
+    for (const std::string& name : sources)
+        if (const auto found = loaded_.lower_bound(name); found != loaded_.end() && found->first.starts_with(name)) return found->second.get();
     if (loaded_only) return nullptr;
-    for (const std::string& key : keys)
-        if (const auto binary = stored(key)) return load(*binary);
+    for (const std::string& name : sources)
+        for (const BinaryStore& store : options_.binaries)
+            for (const std::string& key : store.keys_of(name))
+                if (const auto binary = store.get(key)) return load(*binary);
 
     if (!options_.compile) throw Error{Error::Kind::compile, fmt::format("no binary of '{}' is stored and compiling is switched off", source.source)};
     std::string why;
-    const Nvrtc* compiler = nvrtc_if_present(&why);
-    if (!compiler) throw Error{Error::Kind::compile, fmt::format("no binary of '{}' is stored and there is no compiler ({})", source.source, why)};
-    for (const std::string& arch : archs) {  // this NVRTC may be none of the versions named
-        const std::string key = binary_key(source, Compiler::fixed_options(), arch, compiler->major, compiler->minor);
-        if (const auto found = loaded_.find(key); found != loaded_.end()) return found->second.get();
-        if (const auto binary = stored(key)) return load(*binary);
-    }
+    if (!nvrtc_if_present(&why)) throw Error{Error::Kind::compile, fmt::format("no binary of '{}' is stored and there is no compiler ({})", source.source, why)};
     return load(compiled(source, cc));
 }
 

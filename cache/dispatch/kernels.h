@@ -62,11 +62,6 @@ public:
     int blocks_per_sm(const KernelSet& set, const Launch& launch);
 
 private:
-    struct Found {
-        std::string key;
-        std::optional<Binary> binary{};
-        std::pair<int, int> version{};
-    };
     LoadedLibrary* library(const SourceSpec& source, int cc, std::span<const std::pair<int, int>> versions, bool loaded_only);
     std::optional<Binary> stored(std::string_view key) const;
     Binary compiled(const SourceSpec& source, int cc);

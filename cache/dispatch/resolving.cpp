@@ -64,6 +64,7 @@ bool blames_candidate(CUresult status) noexcept {
 }  // namespace
 
 Dispatcher::Impl::Impl(Options given) : options{std::move(given)} {
+    if (!options.ops) builtin.emplace();
     calls = driver_if_present(&no_driver);
     if (calls && calls->cuDeviceGetCount(&device_count) != CUDA_SUCCESS) device_count = 0;
     if (calls) workspaces = std::make_unique<Workspaces>(*calls);

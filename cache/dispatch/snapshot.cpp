@@ -4,6 +4,7 @@
 #include <bit>
 #include <exception>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace autotune {
 
@@ -11,11 +12,29 @@ namespace autotune {
 class Snapshot::Builder {
 public:
     void add(const RecordView& view) {
-        const std::uint32_t problem = problem_of(view.problem_key);
-        found_.push_back({problem, order_of(view), row_of(view)});
+        // Config hashes leave out the variant, and a template's hash is no config's.
+        name_.assign(view.config->variant).append(" ").append(view.order.config_hash);
+        const Part config = part_of(view.config, name_, view.order.config_hash, out_.configs_);
+        const Part source = part_of(view.source, view.order.template_hash, view.order.template_hash, out_.sources_);
+        OrderKey order = view.order;
+        order.config_hash = config.hash;
+        order.template_hash = source.hash;
+        order.run_uuid = run_of(view);
+        found_.push_back({problem_of(view.problem_key), order,
+                          {.config = config.number,
+                           .source = source.number,
+                           .stale = reason_of(view.stale),
+                           .nvrtc_major = static_cast<std::int16_t>(view.id.nvrtc_major),
+                           .nvrtc_minor = static_cast<std::int16_t>(view.id.nvrtc_minor),
+                           .time_ns = view.time_ns,
+                           .default_ns = view.default_ns.value_or(0),
+                           .verified = view.verified,
+                           .imported = !view.order.local}});
     }
 
-    /// The order's texts go away with the scan of one store; what is kept is kept here.
+    /// The addresses of one store's parts mean nothing in the next one's scan.
+    void next_store() { parts_.clear(); }
+
     Snapshot finish() {
         std::sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) {
             if (a.problem != b.problem) return a.problem < b.problem;
@@ -67,43 +86,43 @@ private:
         }
     }
 
+    /// A part that many rows share: its number here, and its hash, kept beyond the scan.
+    struct Part {
+        std::uint32_t number = 0;
+        std::string_view hash{};
+    };
+
+    std::string_view kept(std::string_view text) { return *texts_.emplace(text).first; }
+
+    /// A scan gives equal parts at one address, so texts are looked at once a part and store, not once a row.
     template <class T>
-    static std::uint32_t intern(std::unordered_map<std::string, std::uint32_t>& ids, const std::string& name, std::vector<T>& values, const T& value) {
-        const auto [at, is_new] = ids.emplace(name, static_cast<std::uint32_t>(values.size()));
-        if (is_new) values.push_back(value);
+    const Part& part_of(const T* address, std::string_view name, std::string_view hash, std::vector<T>& values) {
+        const auto [at, is_new] = parts_.try_emplace(address);
+        if (!is_new) return at->second;
+        const auto [number, unknown] = numbers_.emplace(std::string{name}, static_cast<std::uint32_t>(values.size()));
+        if (unknown) values.push_back(*address);
+        at->second = {number->second, kept(hash)};
         return at->second;
     }
 
-    std::string_view kept(std::string_view text) { return texts_.emplace(std::string{text}, 0).first->first; }
-
-    OrderKey order_of(const RecordView& view) {
-        OrderKey order = view.order;
-        order.config_hash = kept(order.config_hash);
-        order.template_hash = kept(order.template_hash);
-        order.run_uuid = kept(order.run_uuid);
-        return order;
+    std::uint32_t reason_of(std::string_view stale) {
+        if (stale.empty()) return 0;
+        const auto [at, is_new] = reasons_.emplace(std::string{stale}, static_cast<std::uint32_t>(out_.reasons_.size()));
+        if (is_new) out_.reasons_.emplace_back(stale);
+        return at->second;
     }
 
-    SnapshotRow row_of(const RecordView& view) {
-        std::uint32_t stale = 0;
-        if (!view.stale.empty()) stale = intern(reason_ids_, std::string{view.stale}, out_.reasons_, std::string{view.stale});
-        // Config hashes leave out the variant.
-        name_.assign(view.config->variant).append(" ").append(view.order.config_hash);
-        const std::uint32_t config = intern(config_ids_, name_, out_.configs_, *view.config);
-        return {.config = config,
-                .source = intern(source_ids_, std::string{view.order.template_hash}, out_.sources_, *view.source),
-                .stale = stale,
-                .nvrtc_major = static_cast<std::int16_t>(view.id.nvrtc_major),
-                .nvrtc_minor = static_cast<std::int16_t>(view.id.nvrtc_minor),
-                .time_ns = view.time_ns,
-                .default_ns = view.default_ns.value_or(0),
-                .verified = view.verified,
-                .imported = !view.order.local};
+    std::string_view run_of(const RecordView& view) {
+        const auto [at, is_new] = parts_.try_emplace(view.run);
+        if (is_new) at->second.hash = kept(view.order.run_uuid);
+        return at->second.hash;
     }
 
     Snapshot out_;
     std::vector<Found> found_;
-    std::unordered_map<std::string, std::uint32_t> config_ids_, source_ids_, reason_ids_, texts_;
+    std::unordered_map<const void*, Part> parts_;  ///< of the store that is being scanned
+    std::unordered_map<std::string, std::uint32_t> numbers_, reasons_;
+    std::unordered_set<std::string> texts_;
     std::string name_;
 };
 
@@ -115,6 +134,7 @@ Snapshot Snapshot::read(std::span<Store* const> stores, std::string_view op, std
         } catch (const std::exception&) {
             builder.out().complete_ = false;  // locked just now, or damaged: what was read so far stands
         }
+        builder.next_store();
     }
     return builder.finish();
 }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -23,8 +24,21 @@ namespace {
 constexpr std::string_view magic = "ATBINRY1";
 constexpr std::size_t digest_size = 64;
 
+constexpr std::size_t hash_digits = 64;
+
+/// 64 hexadecimal digits, "-13.0": never a path.
 bool is_key(std::string_view key) {
-    return key.size() == 64 && key.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+    return key.size() > hash_digits + 1 && key.size() < hash_digits + 16 && key[hash_digits] == '-' &&
+           key.substr(0, hash_digits).find_first_not_of("0123456789abcdef") == std::string_view::npos &&
+           key.substr(hash_digits + 1).find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+/// {13, 0}
+std::pair<int, int> version_of(std::string_view key) {
+    std::pair<int, int> version;
+    const std::string text{key.substr(hash_digits + 1)};
+    std::sscanf(text.c_str(), "%d.%d", &version.first, &version.second);
+    return version;
 }
 
 json head_of(const Binary& binary) {
@@ -138,6 +152,14 @@ std::vector<std::string> BinaryStore::keys() const {
     for (const Entry& entry : entries_of(folder_)) keys.push_back(entry.path.stem().string());
     std::sort(keys.begin(), keys.end());
     return keys;
+}
+
+std::vector<std::string> BinaryStore::keys_of(std::string_view source_key) const {
+    std::vector<std::string> found;
+    for (std::string& key : keys())
+        if (is_key(key) && key.starts_with(source_key)) found.push_back(std::move(key));
+    std::sort(found.begin(), found.end(), [](const std::string& a, const std::string& b) { return version_of(a) > version_of(b); });
+    return found;
 }
 
 std::uint64_t BinaryStore::bytes() const {

@@ -32,6 +32,8 @@ public:
     /// Whether it is now there.
     bool put(const Binary& binary);
     std::vector<std::string> keys() const;
+    /// Keys that begin with this source_key, newest NVRTC first: for those who do not know which version there is.
+    std::vector<std::string> keys_of(std::string_view source_key) const;
     std::uint64_t bytes() const;
     const std::filesystem::path& folder() const noexcept { return folder_; }
 

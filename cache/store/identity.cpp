@@ -1,5 +1,7 @@
 #include "cache/store/identity.h"
 
+#include <fmt/core.h>
+
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
@@ -136,12 +138,16 @@ ProblemIdentity problem_of(const Instance& instance) {
     return problem;
 }
 
-std::string binary_key(const SourceSpec& source, std::span<const std::string_view> fixed_options, std::string_view arch,
-                       int nvrtc_major, int nvrtc_minor) {
+std::string source_key(const SourceSpec& source, std::span<const std::string_view> fixed_options, std::string_view arch) {
     Hasher hasher;
     hasher.add(binary_key_version).add(source.hash()).add(static_cast<std::int64_t>(fixed_options.size()));
     for (const std::string_view option : fixed_options) hasher.add(option);
-    return hasher.add(arch).add(nvrtc_major).add(nvrtc_minor).hex();
+    return hasher.add(arch).hex();
+}
+
+std::string binary_key(const SourceSpec& source, std::span<const std::string_view> fixed_options, std::string_view arch,
+                       int nvrtc_major, int nvrtc_minor) {
+    return fmt::format("{}-{}.{}", source_key(source, fixed_options, arch), nvrtc_major, nvrtc_minor);
 }
 
 }  // namespace autotune

@@ -53,10 +53,12 @@ struct ProblemIdentity {
 
 ProblemIdentity problem_of(const Instance& instance);
 
-/// The strict key of a binary, 64 hex digits: all that decides its bytes (key version, source with headers, defines,
-/// options, NVRTC version, target). The driver is not in it.
+/// All that decides a binary's bytes but the compiler's version, 64 hex digits: key version, source with headers,
+/// defines, options, target. The driver is not in it.
 /// fixed_options  of every compile: Compiler::fixed_options()
 /// arch           the one the cubin is for: Artefact::arch
+std::string source_key(const SourceSpec& source, std::span<const std::string_view> fixed_options, std::string_view arch);
+/// The strict key of a binary: its source_key and the version of NVRTC, "SOURCEKEY-13.0".
 std::string binary_key(const SourceSpec& source, std::span<const std::string_view> fixed_options, std::string_view arch,
                        int nvrtc_major, int nvrtc_minor);
 

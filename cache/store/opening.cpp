@@ -143,6 +143,14 @@ private:
     }
 
     Opened unusable(const DatabaseFailure& failure) {
+        if (failure.busy() && wants_write()) {  // found by a later `db compact`, rather than lost with this process
+            const fs::path path = out_.path;
+            warn(fmt::format("'{}' is locked by another process, so records go to spool files beside it", name()));
+            Opened spool = in_memory(fmt::format("spool files: {} is locked", shown(path)));
+            spool.path = path;
+            spool.where = Opened::Where::spool;
+            return spool;
+        }
         if (out_.own_place) return fall_back(fmt::format("'{}' cannot be opened ({})", name(), failure.what()));
         throw Error{Error::Kind::store, fmt::format("'{}' cannot be opened: {}", name(), failure.what())};
     }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -262,9 +263,24 @@ std::optional<std::int64_t> problem_id(Database& database, const RecordQuery& qu
     return find_id(database, "SELECT id FROM problem WHERE op = ? AND key = ?", query.op, std::span<const std::byte>{query.problem_key});
 }
 
+/// Why rows of a template and an environment are stale: worked out once a pair.
+class Staleness {
+public:
+    explicit Staleness(const Today& today) : today_{today} {}
+    std::string_view of(std::int64_t source_id, const TemplateIdentity& source, std::int64_t environment_id, const Environment& environment) {
+        const auto [at, is_new] = reasons_.try_emplace({source_id, environment_id});
+        if (is_new) at->second = stale_reason(source, environment, today_);
+        return at->second;
+    }
+
+private:
+    const Today& today_;
+    std::map<std::pair<std::int64_t, std::int64_t>, std::string> reasons_;
+};
+
 /// Fills in what records and predictions share; false: a part is missing or damaged.
-bool fill_parts(RecordView& view, Entities& entities, const Today& today, std::int64_t device, std::int64_t config,
-                std::int64_t run, std::string& stale, CrcParts& parts) {
+bool fill_parts(RecordView& view, Entities& entities, Staleness& staleness, std::int64_t device, std::int64_t config,
+                std::int64_t run, CrcParts& parts) {
     const auto* device_row = entities.device(device);
     const auto* source_row = entities.source(view.id.source);
     const auto* config_row = entities.config(config);
@@ -276,11 +292,10 @@ bool fill_parts(RecordView& view, Entities& entities, const Today& today, std::i
     view.config = &config_row->value;
     view.run = &run_row->info;
     view.environment = &environment_row->value;
-    stale = stale_reason(*view.source, *view.environment, today);
-    view.stale = stale;
+    view.stale = staleness.of(view.id.source, *view.source, run_row->environment, *view.environment);
     parts = {.device = device_row->crc, .source = source_row->crc, .problem = crc32(view.problem_key),
              .config = config_row->crc, .run = run_row->crc};
-    view.order = {.verified = view.verified, .fresh = stale.empty(), .locked_clocks = view.run->clock_policy == "locked",
+    view.order = {.verified = view.verified, .fresh = view.stale.empty(), .locked_clocks = view.run->clock_policy == "locked",
                   .effort = view.effort, .local = view.run->origin == "local", .time_ns = view.time_ns,
                   .tuned_at = view.tuned_at, .config_hash = config_row->hash, .template_hash = source_row->hash,
                   .run_uuid = view.run->uuid, .rank = view.id.rank, .crc = view.crc};
@@ -293,7 +308,7 @@ constexpr std::string_view record_columns =
     "FROM record r JOIN problem p ON p.id = r.problem WHERE r.device = ?1 AND r.template = ?2";
 
 /// The view of the row that stands at the query; false: its checksum or one of its parts fails.
-bool read_record(Query& row, Entities& entities, const Today& today, RecordView& view, std::string& stale) {
+bool read_record(Query& row, Entities& entities, Staleness& staleness, RecordView& view) {
     view.id.problem = row.integer(0);
     view.id.nvrtc_major = static_cast<int>(row.integer(1));
     view.id.nvrtc_minor = static_cast<int>(row.integer(2));
@@ -316,7 +331,7 @@ bool read_record(Query& row, Entities& entities, const Today& today, RecordView&
     view.problem_key = row.blob(18);
     view.problem_json = row.text(19);
     CrcParts parts;
-    if (!fill_parts(view, entities, today, view.id.device, row.integer(4), row.integer(15), stale, parts)) return false;
+    if (!fill_parts(view, entities, staleness, view.id.device, row.integer(4), row.integer(15), parts)) return false;
     const std::array<std::int64_t, 13> numbers{view.id.nvrtc_major, view.id.nvrtc_minor, view.id.rank, view.time_ns,
                                                view.low_ns, view.high_ns, view.samples, view.default_ns.value_or(-1),
                                                view.evaluated, view.space_size, effort, verified, view.tuned_at};
@@ -326,7 +341,7 @@ bool read_record(Query& row, Entities& entities, const Today& today, RecordView&
 void scan_predictions(Database& database, const RecordQuery& query, const Today& today,
                       const std::function<void(const RecordView&)>& sink) {
     Entities entities{database};
-    std::string stale;
+    Staleness staleness{today};
     Query row = database.query(
         "SELECT d.template, d.problem, d.model_version, d.rank, d.config, d.time_ns, d.checked, d.run, p.key, p.text_json, p.op "
         "FROM predicted d JOIN problem p ON p.id = d.problem");
@@ -342,7 +357,7 @@ void scan_predictions(Database& database, const RecordQuery& query, const Today&
                         .high_ns = row.integer(5), .default_ns = {}, .samples = 1, .tuned_at = run->info.ended,
                         .verified = Verified::checked, .predicted = true, .model_version = row.text(2)};
         CrcParts parts;
-        if (!fill_parts(view, entities, today, run->device, row.integer(4), row.integer(7), stale, parts)) continue;
+        if (!fill_parts(view, entities, staleness, run->device, row.integer(4), row.integer(7), parts)) continue;
         if (!query.device_fp.empty() && view.device->fp != query.device_fp) continue;
         sink(view);
     }
@@ -361,7 +376,7 @@ void scan_records(Database& database, const RecordQuery& query, const Today& tod
         if (!problem) return;
     }
     Entities entities{database};
-    std::string stale;
+    Staleness staleness{today};
     const std::string sql = std::string{record_columns} + (problem ? " AND r.problem = ?3" : "");
     for (const std::int64_t device : devices)
         for (const std::int64_t source : sources) {
@@ -370,7 +385,7 @@ void scan_records(Database& database, const RecordQuery& query, const Today& tod
             else row.bind(device, source);
             while (row.step()) {
                 RecordView view{.id = {.device = device, .source = source}, .default_ns = {}};
-                if (read_record(row, entities, today, view, stale)) sink(view);
+                if (read_record(row, entities, staleness, view)) sink(view);
                 else broken(view.id);
             }
         }
@@ -382,9 +397,10 @@ std::optional<Record> record_at(Database& database, const RecordKey& key) {
     row.bind(key.device, key.source, key.problem, key.nvrtc_major, key.nvrtc_minor, key.rank);
     if (!row.step()) return std::nullopt;
     Entities entities{database};
-    std::string stale;
+    const Today nothing;
+    Staleness staleness{nothing};
     RecordView view{.id = {.device = key.device, .source = key.source}, .default_ns = {}};
-    if (!read_record(row, entities, {}, view, stale)) return std::nullopt;
+    if (!read_record(row, entities, staleness, view)) return std::nullopt;
     view.stale = {};
     return to_record(view);
 }

@@ -13,8 +13,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string key_of(char digit, const std::string& version = "13.0") { return std::string(64, digit) + '-' + version; }
+
 Binary binary(char digit, std::size_t bytes = 1000) {
-    Binary binary{.key = std::string(64, digit), .artefact = {}, .source = "scale.cu", .nvrtc_major = 13};
+    Binary binary{.key = key_of(digit), .artefact = {}, .source = "scale.cu", .nvrtc_major = 13};
     binary.artefact.arch = "sm_90a";
     binary.artefact.cubin.assign(bytes, static_cast<std::byte>(digit));
     binary.artefact.kernels = {{.name = "scale<4>", .symbol = "_Z5scale", .registers = 40, .static_shared_bytes = 1024}};
@@ -25,21 +27,21 @@ TEST(BinaryStore, GivesBackWhatWasPutWithItsKernels) {
     samples::Folder folder;
     const samples::Folder& at = folder;
     BinaryStore store{at / "binaries"};
-    EXPECT_FALSE(store.get(std::string(64, 'a')));
+    EXPECT_FALSE(store.get(key_of('a')));
     ASSERT_TRUE(store.put(binary('a')));
-    const auto got = store.get(std::string(64, 'a'));
+    const auto got = store.get(key_of('a'));
     ASSERT_TRUE(got);
     EXPECT_EQ(got->artefact.cubin, binary('a').artefact.cubin);
     EXPECT_EQ(got->artefact.kernels, binary('a').artefact.kernels);
     EXPECT_EQ(got->artefact.arch, "sm_90a");
-    EXPECT_EQ(store.keys(), std::vector<std::string>{std::string(64, 'a')});
+    EXPECT_EQ(store.keys(), std::vector<std::string>{key_of('a')});
 }
 
 TEST(BinaryStore, ADamagedFileIsAMissWhereverTheByteIs) {
     samples::Folder folder;
     BinaryStore store{folder.path()};
     store.put(binary('a', 64));
-    const fs::path path = folder / (std::string(64, 'a') + ".cubin");
+    const fs::path path = folder / (key_of('a') + ".cubin");
     const auto size = static_cast<std::streamoff>(fs::file_size(path));
     for (std::streamoff at = 0; at < size; at += 13) {
         store.put(binary('a', 64));
@@ -49,7 +51,7 @@ TEST(BinaryStore, ADamagedFileIsAMissWhereverTheByteIs) {
         file.seekp(at);
         file.put(byte);
         file.close();
-        EXPECT_FALSE(store.get(std::string(64, 'a'))) << at;
+        EXPECT_FALSE(store.get(key_of('a'))) << at;
         EXPECT_FALSE(fs::exists(path)) << "a damaged file stays in the way";
     }
 }
@@ -58,8 +60,8 @@ TEST(BinaryStore, AFileUnderAnotherKeyIsAMiss) {
     samples::Folder folder;
     BinaryStore store{folder.path()};
     store.put(binary('a'));
-    fs::copy_file(folder / (std::string(64, 'a') + ".cubin"), folder / (std::string(64, 'b') + ".cubin"));
-    EXPECT_FALSE(store.get(std::string(64, 'b')));
+    fs::copy_file(folder / (key_of('a') + ".cubin"), folder / (key_of('b') + ".cubin"));
+    EXPECT_FALSE(store.get(key_of('b')));
     EXPECT_FALSE(store.get("../../etc/passwd"));
     EXPECT_FALSE(store.put({.key = "short"}));
 }
@@ -69,13 +71,26 @@ TEST(BinaryStore, WhatWasUsedLongestAgoGoesWhenTheCapIsReached) {
     BinaryStore store{folder.path(), 9000};
     for (const char digit : {'a', 'b', 'c'}) store.put(binary(digit, 2000));
     const auto now = fs::file_time_type::clock::now();
-    fs::last_write_time(folder / (std::string(64, 'a') + ".cubin"), now - std::chrono::hours{3});
-    fs::last_write_time(folder / (std::string(64, 'b') + ".cubin"), now - std::chrono::hours{2});
-    ASSERT_TRUE(store.get(std::string(64, 'a'))) << "used just now";
+    fs::last_write_time(folder / (key_of('a') + ".cubin"), now - std::chrono::hours{3});
+    fs::last_write_time(folder / (key_of('b') + ".cubin"), now - std::chrono::hours{2});
+    ASSERT_TRUE(store.get(key_of('a'))) << "used just now";
     store.put(binary('d', 2000));
-    EXPECT_FALSE(store.get(std::string(64, 'b')));
-    EXPECT_TRUE(store.get(std::string(64, 'a')));
+    EXPECT_FALSE(store.get(key_of('b')));
+    EXPECT_TRUE(store.get(key_of('a')));
     EXPECT_LE(store.bytes(), 9000u);
+}
+
+TEST(BinaryStore, TellsWhichCompilersThereAreOfASourceNewestFirst) {
+    samples::Folder folder;
+    BinaryStore store{folder.path()};
+    for (const char* version : {"12.9", "13.0", "12.10"}) {
+        Binary one = binary('a');
+        one.key = key_of('a', version);
+        ASSERT_TRUE(store.put(one));
+    }
+    store.put(binary('b'));
+    EXPECT_EQ(store.keys_of(std::string(64, 'a')), (std::vector<std::string>{key_of('a'), key_of('a', "12.10"), key_of('a', "12.9")}));
+    EXPECT_TRUE(store.keys_of(std::string(64, 'c')).empty());
 }
 
 TEST(BinaryStore, SeveralWritersOfOneKeyLeaveOneWholeFile) {
@@ -88,11 +103,11 @@ TEST(BinaryStore, SeveralWritersOfOneKeyLeaveOneWholeFile) {
         });
     BinaryStore reader{folder.path()};
     for (int n = 0; n < 50; ++n) {
-        const auto got = reader.get(std::string(64, 'a'));
+        const auto got = reader.get(key_of('a'));
         EXPECT_TRUE(!got || got->artefact.cubin.size() == 5000u);
     }
     for (std::thread& writer : writers) writer.join();
-    EXPECT_TRUE(reader.get(std::string(64, 'a')));
+    EXPECT_TRUE(reader.get(key_of('a')));
     EXPECT_EQ(std::distance(fs::directory_iterator{folder.path()}, {}), 1) << "files in the making were left behind";
 }
 
@@ -101,7 +116,7 @@ TEST(BinaryKey, ChangesWithEverythingThatDecidesTheBytes) {
                           .options = {"-lineinfo"}, .entries = {"scale"}, .arch = ""};
     const std::vector<std::string_view> options{"-std=c++17"};
     const std::string base = binary_key(spec, options, "sm_90", 13, 0);
-    EXPECT_EQ(base.size(), 64u);
+    EXPECT_TRUE(base.ends_with("-13.0")) << base;
     EXPECT_EQ(base, binary_key(spec, options, "sm_90", 13, 0));
     EXPECT_NE(base, binary_key(spec, options, "sm_90a", 13, 0));
     EXPECT_NE(base, binary_key(spec, options, "sm_90", 13, 1));

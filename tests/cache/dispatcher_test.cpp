@@ -1,0 +1,462 @@
+// Goal: a call gets the best kernel that can be had, and never none for want of tuning.
+// Method: a database of made-up records, binaries whose bytes are their config's text, and a driver that is a table.
+#include "autotune/dispatcher.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <fstream>
+#include <new>
+#include <thread>
+
+#include "autotune/error.h"
+#include "cache/dispatch/snapshot.h"
+#include "tests/cache/dispatch_samples.h"
+
+namespace {
+
+std::atomic<std::uint64_t> allocations{0};
+
+}  // namespace
+
+// Counts every allocation of this program: the hit path makes none.
+void* operator new(std::size_t bytes) {
+    allocations.fetch_add(1, std::memory_order_relaxed);
+    if (void* memory = std::malloc(bytes ? bytes : 1)) return memory;
+    throw std::bad_alloc{};
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+    allocations.fetch_add(1, std::memory_order_relaxed);
+    const auto align = static_cast<std::size_t>(alignment);
+    if (void* memory = std::aligned_alloc(align, (bytes + align - 1) / align * align)) return memory;
+    throw std::bad_alloc{};
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace autotune {
+namespace {
+
+using namespace samples;
+
+class Dispatching : public testing::Test, protected DispatchSetting {
+protected:
+    /// The default of n (a multiple of 4) is stored too, as after any search.
+    void SetUp() override {
+        put_binary(vector_config(4), 1024);
+        put_binary(naive_config(), 1024);
+    }
+    std::string last_binary() const { return driver.launches.empty() ? "nothing" : driver.launches.back().binary; }
+};
+
+CUstream stream_number(std::uintptr_t number) { return reinterpret_cast<CUstream>(number); }
+
+TEST_F(Dispatching, LaunchesTheWinnerOfAnExactProblem) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    Dispatcher dispatcher{options()};
+    const Decision decision = launch(dispatcher, dispatcher.prepare("scale"), 1024, stream_number(9));
+    EXPECT_EQ(decision.rung, Rung::exact);
+    EXPECT_TRUE(decision.launched);
+    EXPECT_TRUE(decision.verified);
+    EXPECT_FALSE(decision.stale);
+    EXPECT_EQ(decision.config, "vector VEC=8 THREADS=128 SPLIT=1");
+    ASSERT_EQ(driver.launches.size(), 1u);
+    const fake::SeenLaunch& seen = driver.launches.front();
+    EXPECT_EQ(seen.binary, vector_config(8, 128).text());
+    EXPECT_EQ(seen.entry, "scale_vector");
+    EXPECT_EQ(seen.grid, (Dim3{1, 1, 1}));
+    EXPECT_EQ(seen.block, (Dim3{128, 1, 1}));
+    EXPECT_EQ(seen.stream, stream_number(9));
+    EXPECT_EQ(seen.arguments[0], 0x100000u);
+    EXPECT_EQ(seen.arguments[1], 0x200000u);
+    EXPECT_EQ(static_cast<std::uint32_t>(seen.arguments[2]), 1024u);
+    EXPECT_EQ(static_cast<std::uint32_t>(seen.arguments[3]), std::bit_cast<std::uint32_t>(2.0f));
+}
+
+TEST_F(Dispatching, RunsTheDefaultAndListsTheMissWhereNothingIsTuned) {
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    for (int i = 0; i < 3; ++i) {
+        const Decision decision = launch(dispatcher, handle, 1024);
+        EXPECT_EQ(decision.rung, Rung::default_config);
+        EXPECT_TRUE(decision.launched) << decision.why;
+    }
+    EXPECT_EQ(last_binary(), vector_config(4).text());
+    ASSERT_EQ(dispatcher.misses().size(), 1u);
+    EXPECT_EQ(dispatcher.misses().front().problem, "n=1024 dtype=f32");
+    EXPECT_EQ(dispatcher.counts()[static_cast<std::size_t>(Rung::default_config)], 3u);
+    EXPECT_EQ(logged.size(), 1u) << "said more than once";
+    EXPECT_EQ(driver.loads.size(), 1u) << "a kernel is loaded once";
+}
+
+TEST_F(Dispatching, ScalarsAndAddressesComeWithEachCall) {
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    launch(dispatcher, handle, 1024, nullptr, 0, 2.0);
+    launch(dispatcher, handle, 1024, nullptr, 4096, 5.0);
+    ASSERT_EQ(driver.launches.size(), 2u);
+    EXPECT_EQ(driver.launches[1].arguments[0], 0x101000u);
+    EXPECT_EQ(static_cast<std::uint32_t>(driver.launches[1].arguments[3]), std::bit_cast<std::uint32_t>(5.0f));
+}
+
+TEST_F(Dispatching, RecordsAreOfOneAlignmentAndLayoutOnly) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
+    const Decision shifted = launch(dispatcher, handle, 1024, nullptr, 4);
+    EXPECT_EQ(shifted.rung, Rung::default_config) << "a kernel of aligned loads was launched on unaligned memory";
+    EXPECT_EQ(last_binary(), naive_config().text());
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
+}
+
+TEST_F(Dispatching, TheSecondRankRunsWhereTheFirstCannot) {
+    tuned(1024, {{vector_config(8, 128), 40.0}, {vector_config(2, 64), 40.5}});
+    put_binary(vector_config(8, 128), 1024);
+    put_binary(vector_config(2, 64), 1024);
+    const std::string winner = vector_config(8, 128).text();
+    driver.on_launch = [winner](const std::string& binary) { return binary == winner ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_SUCCESS; };
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    const Decision decision = launch(dispatcher, handle, 1024);
+    EXPECT_EQ(decision.rung, Rung::exact);
+    EXPECT_EQ(last_binary(), vector_config(2, 64).text());
+    driver.on_launch = {};
+    launch(dispatcher, handle, 1024);
+    EXPECT_EQ(last_binary(), vector_config(2, 64).text()) << "what failed once is not tried again";
+}
+
+TEST_F(Dispatching, AKernelThatBeginsToFailIsReplacedInTheSameCall) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
+    const std::string winner = vector_config(8, 128).text();
+    driver.on_launch = [winner](const std::string& binary) { return binary == winner ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_SUCCESS; };
+    const Decision decision = launch(dispatcher, handle, 1024);
+    EXPECT_TRUE(decision.launched);
+    EXPECT_EQ(decision.rung, Rung::default_config);
+    EXPECT_EQ(last_binary(), vector_config(4).text());
+}
+
+TEST_F(Dispatching, ABrokenContextIsReportedAndNoConfigIsBlamed) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    launch(dispatcher, handle, 1024);
+    driver.on_launch = [](const std::string&) { return CUDA_ERROR_ILLEGAL_ADDRESS; };
+    const Decision decision = launch(dispatcher, handle, 1024);
+    EXPECT_EQ(decision.rung, Rung::none);
+    EXPECT_FALSE(decision.launched);
+    EXPECT_EQ(decision.error, CUDA_ERROR_ILLEGAL_ADDRESS);
+    driver.on_launch = {};
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
+}
+
+TEST_F(Dispatching, ABinaryThatDoesNotLoadGivesWayToTheDefault) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    const std::string winner = vector_config(8, 128).text();
+    driver.on_load = [winner](const std::string& binary) { return binary == winner ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_SUCCESS; };
+    Dispatcher dispatcher{options()};
+    EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::default_config);
+}
+
+TEST_F(Dispatching, SaysThatThereIsNoCompilerWhereNoBinaryIsStored) {
+    std::filesystem::remove_all(folder / "binaries");
+    Dispatcher dispatcher{options()};
+    const Decision decision = launch(dispatcher, dispatcher.prepare("scale"), 1024);
+    EXPECT_EQ(decision.rung, Rung::none);
+    EXPECT_FALSE(decision.launched);
+    EXPECT_NE(decision.error, 0);
+    EXPECT_NE(decision.why.find("no binary of 'scale.cu' is stored"), std::string_view::npos) << decision.why;
+}
+
+TEST_F(Dispatching, ARowThatIsInvalidTodayIsPassedOver) {
+    tuned(1022, {{vector_config(8, 128), 40.0}, {vector_config(2, 64), 40.5}});  // 1022 is no multiple of 8
+    put_binary(vector_config(8, 128), 1022);
+    put_binary(vector_config(2, 64), 1022);
+    Dispatcher dispatcher{options()};
+    EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1022).rung, Rung::exact);
+    EXPECT_EQ(last_binary(), vector_config(2, 64).text());
+}
+
+TEST_F(Dispatching, AValueThatIsNotDeclaredNeverReachesACompiler) {
+    tuned(1024, {{vector_config(928, 128), 40.0}});
+    Dispatcher dispatcher{options()};
+    EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::default_config);
+    const Explanation why = dispatcher.explain("scale", {{"n", std::int64_t{1024}}});
+    ASSERT_FALSE(why.rows.empty());
+    EXPECT_FALSE(why.rows.front().refused.empty());
+}
+
+TEST_F(Dispatching, ConfigsThatFailedTheirTrialsAreNotDispatched) {
+    {
+        Store store = Store::open({.path = folder / "tune.db"});
+        const RunId run = store.begin_run(start(1024));
+        store.record_trial(run, vector_config(8, 128), failed(Ending::race));
+        store.finish_run(run, {.evaluated = 20, .space_size = 64});
+    }
+    {
+        Store store = Store::open({.path = folder / "tune.db"});
+        const RunId run = store.begin_run(start(1024));
+        store.finish_run(run, {.finalists = {finalist(vector_config(8, 128), 40.0)}, .evaluated = 20, .space_size = 64});
+    }
+    put_binary(vector_config(8, 128), 1024);
+    Dispatcher dispatcher{options()};
+    EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::default_config);
+}
+
+TEST_F(Dispatching, AStaleRowIsStillBetterThanTheDefaultAndSaysSo) {
+    Store store = Store::open({.path = folder / "tune.db"});
+    RunStart old = start(1024);
+    for (TemplateIdentity& t : old.templates) t.source_hash = "as it was";
+    const RunId run = store.begin_run(old);
+    store.finish_run(run, {.finalists = {finalist(vector_config(8, 128), 40.0)}, .evaluated = 20, .space_size = 64});
+    put_binary(vector_config(8, 128), 1024);
+    Dispatcher dispatcher{options()};
+    const Decision decision = launch(dispatcher, dispatcher.prepare("scale"), 1024);
+    EXPECT_EQ(decision.rung, Rung::exact_stale);
+    EXPECT_TRUE(decision.stale);
+    EXPECT_NE(decision.why.find("the source of 'vector' has changed"), std::string_view::npos) << decision.why;
+    // A fresh row wins though it is slower.
+    tuned(1024, {{vector_config(2, 64), 70.0}});
+    put_binary(vector_config(2, 64), 1024);
+    dispatcher.refresh();
+    EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::exact);
+    EXPECT_EQ(last_binary(), vector_config(2, 64).text());
+}
+
+TEST_F(Dispatching, ANewWinnerIsSeenAfterRefresh) {
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::default_config);
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    dispatcher.refresh();
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
+}
+
+TEST_F(Dispatching, AForeignFileIsIgnoredWithOneLine) {
+    std::ofstream{folder / "tune.db"} << "not a database";
+    Dispatcher dispatcher{options()};
+    EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::default_config);
+    EXPECT_EQ(std::filesystem::file_size(folder / "tune.db"), 14u) << "it was touched";
+    EXPECT_EQ(logged.size(), 2u) << "the file once, the miss once";
+}
+
+// -- capture
+
+TEST_F(Dispatching, UnderCaptureLoadedKernelsRunAndNothingIsLoadedOrAllocated) {
+    tuned(1024, {{vector_config(4, 256, 2), 40.0}});  // with scratch
+    put_binary(vector_config(4, 256, 2), 1024);
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    const CUstream stream = stream_number(5);
+    EXPECT_FALSE(ready(dispatcher, handle, 1024, stream).launched);
+    EXPECT_TRUE(driver.launches.empty());
+    EXPECT_EQ(driver.allocations.size(), 1u);
+    driver.capturing = {stream};
+    const Decision decision = launch(dispatcher, handle, 1024, stream);
+    EXPECT_EQ(decision.rung, Rung::exact) << decision.why;
+    EXPECT_EQ(driver.launches.size(), 1u);
+    EXPECT_TRUE(driver.calls_in_capture.empty());
+}
+
+TEST_F(Dispatching, UnderCaptureAProblemThatIsNotReadyGetsTheLoadedDefault) {
+    tuned(2048, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 2048);
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    launch(dispatcher, handle, 1024);  // loads the default
+    const CUstream stream = stream_number(5);
+    driver.capturing = {stream};
+    EXPECT_EQ(launch(dispatcher, handle, 2048, stream).rung, Rung::default_config);
+    EXPECT_TRUE(driver.calls_in_capture.empty());
+    driver.capturing.clear();
+    EXPECT_EQ(launch(dispatcher, handle, 2048, stream).rung, Rung::exact) << "the lesser answer outlived the capture";
+}
+
+TEST_F(Dispatching, UnderCaptureWithNothingLoadedItSaysWhatToDoBeforeAnyCall) {
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    const CUstream stream = stream_number(5);
+    driver.capturing = {stream};
+    const Decision decision = launch(dispatcher, handle, 1024, stream);
+    EXPECT_EQ(decision.rung, Rung::none);
+    EXPECT_EQ(decision.error, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    EXPECT_NE(decision.why.find("ready()"), std::string_view::npos);
+    EXPECT_TRUE(driver.calls_in_capture.empty());
+    {
+        driver.capturing.clear();
+        const CaptureScope scope;
+        EXPECT_EQ(launch(dispatcher, handle, 1024, stream).rung, Rung::none) << "the thread's own flag counts as well";
+    }
+    EXPECT_EQ(launch(dispatcher, handle, 1024, stream).rung, Rung::default_config);
+}
+
+TEST_F(Dispatching, EachStreamHasWorkingMemoryOfItsOwn) {
+    tuned(1024, {{vector_config(4, 256, 2), 40.0}});
+    put_binary(vector_config(4, 256, 2), 1024);
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    for (const std::uintptr_t stream : {1, 2, 1, 2}) launch(dispatcher, handle, 1024, stream_number(stream));
+    ASSERT_EQ(driver.launches.size(), 4u);
+    EXPECT_NE(driver.launches[0].arguments[1], driver.launches[1].arguments[1]);
+    EXPECT_EQ(driver.launches[0].arguments[1], driver.launches[2].arguments[1]);
+    EXPECT_EQ(driver.allocations.size(), 2u);
+}
+
+// -- the call
+
+TEST_F(Dispatching, RefusesArgumentsThatContradictTheOp) {
+    Dispatcher dispatcher{options()};
+    EXPECT_THROW(dispatcher.prepare("scael"), Error);
+    EXPECT_THROW(dispatcher.prepare("scale", {{"m", std::int64_t{1}}}), Error);
+    EXPECT_THROW(dispatcher.prepare("scale", {{"dtype", std::string{"f64"}}}), Error);
+    const Handle handle = dispatcher.prepare("scale");
+    const std::int64_t n[] = {1024}, other[] = {512};
+    const TensorArgument x{.data = reinterpret_cast<const void*>(0x1000), .shape = n};
+    const TensorArgument short_y{.data = reinterpret_cast<const void*>(0x2000), .shape = other};
+    const TensorArgument one[] = {x}, disagreeing[] = {x, short_y};
+    EXPECT_THROW(dispatcher.launch(handle, one, {}, nullptr), Error);
+    EXPECT_THROW(dispatcher.launch(handle, disagreeing, {}, nullptr), Error);
+    EXPECT_THROW(dispatcher.launch(Handle{}, one, {}, nullptr), Error);
+    EXPECT_TRUE(driver.launches.empty());
+}
+
+TEST_F(Dispatching, SeveralDevicesOfDifferentKindsEachGetTheirOwnAnswer) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    driver.devices = 2;
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
+    driver.current_device = 1;
+    driver.sm_count = 66;
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::default_config);
+    driver.current_device = 0;
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
+}
+
+TEST_F(Dispatching, ACallThatWasSeenBeforeAllocatesNothing) {
+    tuned(1024, {{vector_config(4, 256, 2), 40.0}});
+    put_binary(vector_config(4, 256, 2), 1024);
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    for (const std::int64_t n : {1024, 2048}) launch(dispatcher, handle, n);
+    driver.record = false;
+    const std::uint64_t before = allocations.load();
+    for (int i = 0; i < 1000; ++i) launch(dispatcher, handle, i % 2 ? 1024 : 2048);
+    EXPECT_EQ(allocations.load(), before);
+}
+
+TEST_F(Dispatching, ManyProblemsAreRememberedAndTheOldestForgotten) {
+    Dispatcher::Options few = options();
+    few.most_problems = 64;
+    Dispatcher dispatcher{few};
+    const Handle handle = dispatcher.prepare("scale");
+    for (std::int64_t n = 4; n <= 4000; n += 4) {
+        EXPECT_TRUE(launch(dispatcher, handle, n).launched);
+        EXPECT_TRUE(launch(dispatcher, handle, 1024).launched);
+    }
+    const std::uint64_t before = allocations.load();
+    launch(dispatcher, handle, 1024);
+    EXPECT_LT(allocations.load() - before, 8u) << "a problem in constant use was forgotten";
+}
+
+TEST_F(Dispatching, ThreadsDispatchWhileTheDatabaseChangesUnderThem) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    Dispatcher::Options few = options();
+    few.most_problems = 32;
+    few.log = {};
+    Dispatcher dispatcher{few};
+    const Handle handle = dispatcher.prepare("scale");
+    driver.record = false;
+    std::atomic<int> failures{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+            for (int i = 0; i < 400; ++i) {
+                const std::int64_t n = 4 * (1 + (i * (t + 3)) % 80);
+                if (!launch(dispatcher, handle, n).launched || !launch(dispatcher, handle, 1024).launched) ++failures;
+            }
+        });
+    for (int i = 0; i < 10; ++i) dispatcher.refresh();
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(failures, 0);
+    const auto counts = dispatcher.counts();
+    EXPECT_EQ(counts[0] + counts[2], 4u * 400 * 2);
+    EXPECT_EQ(counts[static_cast<std::size_t>(Rung::none)], 0u);
+}
+
+// -- why
+
+TEST_F(Dispatching, ExplainsAnAnswerAndWhatCameClose) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    Dispatcher dispatcher{options()};
+    const Explanation exact = dispatcher.explain("scale", {{"n", std::int64_t{1024}}});
+    EXPECT_EQ(exact.rung, Rung::exact);
+    ASSERT_EQ(exact.rows.size(), 1u);
+    EXPECT_TRUE(exact.rows.front().chosen);
+    EXPECT_EQ(exact.rows.front().state, "fresh, verified");
+    const Explanation miss = dispatcher.explain("scale", {{"n", std::int64_t{4096}}});
+    EXPECT_EQ(miss.rung, Rung::default_config);
+    ASSERT_EQ(miss.closest.size(), 1u);
+    EXPECT_EQ(miss.closest.front().first, "n=1024 dtype=f32");
+    EXPECT_EQ(miss.closest.front().second, "n");
+}
+
+// -- snapshots
+
+TEST(Snapshot, FindsEveryKeyWithItsRowsBestFirstAndNothingElse) {
+    Store store = Store::in_memory();
+    std::vector<Record> records;
+    for (std::int64_t n = 0; n < 300; ++n)
+        for (int rank = 0; rank < 2; ++rank) {
+            Record record = samples::record(n, 50.0 + rank);
+            record.rank = rank;
+            record.config = config(64 << rank);
+            records.push_back(record);
+        }
+    store.put(records);
+    Store* const stores[] = {&store};
+    const Snapshot snapshot = Snapshot::read(stores, "scale", "h200", today());
+    EXPECT_TRUE(snapshot.complete());
+    for (std::int64_t n = 0; n < 300; ++n) {
+        const auto rows = snapshot.find(problem(n).key);
+        ASSERT_EQ(rows.size(), 2u) << n;
+        EXPECT_EQ(snapshot.config(rows[0]), config(64));
+        EXPECT_LT(rows[0].time_ns, rows[1].time_ns);
+    }
+    EXPECT_TRUE(snapshot.find(problem(300).key).empty());
+    EXPECT_TRUE(snapshot.find({}).empty());
+    EXPECT_TRUE(Snapshot{}.find(problem(1).key).empty());
+    EXPECT_TRUE(Snapshot::read(stores, "softmax", "h200", today()).problems().empty());
+}
+
+TEST(Snapshot, RowsOfSeveralDatabasesCompete) {
+    Store mine = Store::in_memory(), theirs = Store::in_memory();
+    const Record slow = samples::record(1, 60.0);
+    Record fast = samples::record(1, 50.0);
+    fast.config = config(512);
+    mine.put({&slow, 1});
+    theirs.put({&fast, 1});
+    Store* const stores[] = {&mine, &theirs};
+    const Snapshot snapshot = Snapshot::read(stores, "scale", "h200", today());
+    const auto rows = snapshot.find(problem(1).key);
+    ASSERT_EQ(rows.size(), 2u);
+    EXPECT_EQ(snapshot.config(rows[0]), config(512));
+}
+
+}  // namespace
+}  // namespace autotune

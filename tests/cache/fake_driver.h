@@ -1,0 +1,59 @@
+#ifndef AUTOTUNE_TESTS_CACHE_FAKE_DRIVER_H
+#define AUTOTUNE_TESTS_CACHE_FAKE_DRIVER_H
+
+#include <cuda.h>
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "device/driver.h"
+
+namespace autotune::fake {
+
+/// One kernel launch as the driver got it.
+struct SeenLaunch {
+    std::string binary;  ///< the cubin's bytes up to the first zero
+    std::string entry;
+    Dim3 grid, block;
+    std::uint32_t shared_bytes = 0;
+    CUstream stream = nullptr;
+    std::vector<std::uint64_t> arguments{};  ///< the 8 bytes at each, as many as `argument_count` says
+};
+
+/// A driver that is a table of functions: it loads anything, launches nothing and remembers all. One at a time.
+class Driver {
+public:
+    Driver();
+    ~Driver();
+    Driver(const Driver&) = delete;
+    Driver& operator=(const Driver&) = delete;
+
+    /// Whether a launch of this binary fails, and how; the same for loading.
+    std::function<CUresult(const std::string& binary)> on_launch{}, on_load{};
+    std::set<CUstream> capturing{};
+    int devices = 1;
+    int current_device = 0;
+    int sm_count = 132;
+    std::size_t argument_count = 0;  ///< how many arguments of a launch to copy
+    bool record = true;              ///< false: launches return at once, for counting and timing
+
+    std::vector<SeenLaunch> launches{};
+    std::vector<std::string> loads{};
+    std::vector<std::uint64_t> allocations{};
+    std::vector<std::string> calls_in_capture{};  ///< calls that may not be made while anything is captured
+
+    DriverCalls calls{};
+
+private:
+    std::unique_ptr<DriverReplacement> replacement_;
+};
+
+/// The current one.
+Driver& driver();
+
+}  // namespace autotune::fake
+#endif
