@@ -1,0 +1,201 @@
+// Many processes write one database at once, and are killed while they do: nothing that was committed may be lost.
+//
+//     store_writers_stress storm WRITERS ROWS      each process records ROWS outcomes and a winner; all must be there
+//     store_writers_stress kill  WRITERS ROUNDS    each round kills every writer with SIGKILL in the middle
+//
+// Writers are this same program, started anew: a store is never used across a fork. Each says on a pipe what it has
+// committed, after the commit; what was said must be found, and the file must be sound.
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cache/store/store.h"
+#include "tests/cache/samples.h"
+
+extern char** environ;
+
+namespace autotune {
+namespace {
+
+using namespace samples;
+using Clock = std::chrono::steady_clock;
+
+/// One line a commit: "WRITER ROW WAIT_MS"; short enough that the pipe takes it whole.
+void say(const std::string& line) {
+    if (::write(STDOUT_FILENO, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::_Exit(3);
+}
+
+int write_rows(const std::string& path, int writer, int rows) {
+    Store store = Store::open({.path = path, .patience = std::chrono::seconds{60}});
+    const RunId run = store.begin_run(start(writer));
+    for (int row = 0; rows == 0 || row < rows; ++row) {
+        const auto before = Clock::now();
+        store.record_trial(run, config(row + 1), timed(100.0 + row));
+        const auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - before);
+        say(fmt::format("{} {} {}\n", writer, row, wait.count()));
+    }
+    store.finish_run(run, {.finalists = {finalist(config(1), 100.0)}, .evaluated = 9, .space_size = 64});
+    return 0;
+}
+
+struct Writer {
+    pid_t process = -1;
+    int pipe = -1;
+    std::string text{};
+};
+
+Writer spawn_writer(const std::string& program, const std::string& path, int number, int rows) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    const std::string id = std::to_string(number), count = std::to_string(rows);
+    const char* arguments[] = {program.c_str(), "writer", path.c_str(), id.c_str(), count.c_str(), nullptr};
+    Writer writer;
+    if (::posix_spawn(&writer.process, program.c_str(), &actions, nullptr, const_cast<char**>(arguments), environ) != 0) std::abort();
+    posix_spawn_file_actions_destroy(&actions);
+    ::close(ends[1]);
+    writer.pipe = ends[0];
+    return writer;
+}
+
+/// Reads what the writers say until `until` or until all have hung up.
+void listen(std::vector<Writer>& writers, Clock::time_point until) {
+    for (;;) {
+        std::vector<pollfd> waiting;
+        for (const Writer& writer : writers)
+            if (writer.pipe >= 0) waiting.push_back({writer.pipe, POLLIN, 0});
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+        if (waiting.empty() || left <= 0 || ::poll(waiting.data(), waiting.size(), static_cast<int>(left)) <= 0) return;
+        for (Writer& writer : writers) {
+            const auto ready = std::find_if(waiting.begin(), waiting.end(), [&](const pollfd& one) { return one.fd == writer.pipe; });
+            if (writer.pipe < 0 || ready == waiting.end() || ready->revents == 0) continue;
+            char buffer[4096];
+            const auto got = ::read(writer.pipe, buffer, sizeof buffer);
+            if (got > 0) {
+                writer.text.append(buffer, static_cast<std::size_t>(got));
+            } else {
+                ::close(writer.pipe);
+                writer.pipe = -1;
+            }
+        }
+    }
+}
+
+struct Said {
+    std::set<std::pair<int, int>> rows{};
+    long longest_wait_ms = 0;
+};
+
+Said parse(const std::vector<Writer>& writers) {
+    Said said;
+    for (const Writer& writer : writers) {
+        std::size_t at = 0;
+        for (std::size_t end = writer.text.find('\n'); end != std::string::npos; at = end + 1, end = writer.text.find('\n', at)) {
+            int number = 0, row = 0;
+            long wait = 0;
+            if (std::sscanf(writer.text.c_str() + at, "%d %d %ld", &number, &row, &wait) != 3) continue;
+            said.rows.emplace(number, row);
+            said.longest_wait_ms = std::max(said.longest_wait_ms, wait);
+        }
+    }
+    return said;
+}
+
+std::set<std::pair<int, int>> stored(const Store& store) {
+    std::set<std::pair<int, int>> rows;
+    for (const StoredRun& run : store.runs()) {
+        const auto writer = static_cast<int>(std::get<std::int64_t>(run.problem.fields.front().second));
+        for (const StoredTrial& trial : store.trials(run.id))
+            rows.emplace(writer, static_cast<int>(std::get<std::int64_t>(trial.config["THREADS"])) - 1);
+    }
+    return rows;
+}
+
+/// Whether everything that was said is there and the file is sound.
+bool holds(const std::string& path, const Said& said, const char* when) {
+    const Store store = Store::open({.path = path, .mode = Store::Mode::read});
+    const auto rows = stored(store);
+    std::size_t lost = 0;
+    for (const auto& row : said.rows) lost += rows.contains(row) ? 0 : 1;
+    const auto faults = store.check();
+    for (const std::string& fault : faults) fmt::print(stderr, "{}: {}\n", when, fault);
+    if (lost > 0) fmt::print(stderr, "{}: {} committed rows of {} are lost\n", when, lost, said.rows.size());
+    return lost == 0 && faults.empty();
+}
+
+int storm(const std::string& program, int writer_count, int rows) {
+    const Folder folder;
+    const std::string path = (folder / "tune.db").string();
+    const auto began = Clock::now();
+    std::vector<Writer> writers;
+    for (int i = 0; i < writer_count; ++i) writers.push_back(spawn_writer(program, path, i, rows));
+    listen(writers, began + std::chrono::minutes{10});
+    bool sound = true;
+    for (const Writer& writer : writers) {
+        int status = 0;
+        ::waitpid(writer.process, &status, 0);
+        if (status != 0) fmt::print(stderr, "a writer ended with status {}\n", status);
+        sound = sound && status == 0;
+    }
+    const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    const Said said = parse(writers);
+    const Store store = Store::open({.path = path, .mode = Store::Mode::read});
+    const auto winners = store.records({}, today()).size();
+    fmt::print("{} writers, {} commits of outcomes in {:.1f} s: {:.0f}/s, longest wait {} ms, {} winners\n", writer_count,
+               said.rows.size(), seconds, static_cast<double>(said.rows.size()) / seconds, said.longest_wait_ms, winners);
+    sound = sound && said.rows.size() == static_cast<std::size_t>(writer_count) * static_cast<std::size_t>(rows);
+    sound = sound && winners == static_cast<std::size_t>(writer_count);
+    return holds(path, said, "after the storm") && sound ? 0 : 1;
+}
+
+int kill_rounds(const std::string& program, int writer_count, int rounds) {
+    const Folder folder;
+    const std::string path = (folder / "tune.db").string();
+    std::size_t committed = 0;
+    Said all;
+    for (int round = 0; round < rounds; ++round) {
+        std::vector<Writer> writers;
+        for (int i = 0; i < writer_count; ++i) writers.push_back(spawn_writer(program, path, round * writer_count + i, 0));
+        listen(writers, Clock::now() + std::chrono::milliseconds{700 + 37 * (round % 10)});
+        for (const Writer& writer : writers) ::kill(writer.process, SIGKILL);
+        for (const Writer& writer : writers) ::waitpid(writer.process, nullptr, 0);
+        listen(writers, Clock::now() + std::chrono::seconds{10});
+        const Said said = parse(writers);
+        committed += said.rows.size();
+        all.rows.insert(said.rows.begin(), said.rows.end());
+        if (!holds(path, all, fmt::format("after round {}", round).c_str())) return 1;
+    }
+    fmt::print("{} rounds of killing {} writers: {} rows committed, none lost\n", rounds, writer_count, committed);
+    return committed > 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace autotune
+
+int main(int count, char** arguments) {
+    using namespace autotune;
+    const std::string mode = count > 1 ? arguments[1] : "";
+    const auto number = [&](int at) { return std::atoi(arguments[at]); };
+    if (mode == "writer" && count == 5) return write_rows(arguments[2], number(3), number(4));
+    const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+    if (mode == "storm" && count == 4) return storm(program, number(2), number(3));
+    if (mode == "kill" && count == 4) return kill_rounds(program, number(2), number(3));
+    fmt::print(stderr, "usage: store_writers_stress storm WRITERS ROWS | kill WRITERS ROUNDS\n");
+    return 1;
+}
