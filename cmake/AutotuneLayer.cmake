@@ -8,15 +8,34 @@ function(autotune_layer name)
   target_include_directories(autotune_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_link_libraries(autotune_${name} PUBLIC ${arg_LINK} PRIVATE ${arg_PRIVATE})
+  autotune_link_items(public ${arg_LINK})
+  autotune_link_items(private ${arg_PRIVATE})
+  target_link_libraries(autotune_${name} PUBLIC ${public} PRIVATE ${private})
   autotune_compile_options(autotune_${name})
+endfunction()
+
+# autotune_link_items(OUT items...): the items as target_link_libraries takes them. What is headers only is needed to
+# build here and not by an application, for no public header includes it; in a static build that holds for fmt too.
+function(autotune_link_items out)
+  set(items "")
+  foreach(item IN LISTS ARGN)
+    if(item STREQUAL "fmt::fmt" AND AUTOTUNE_STATIC)
+      list(APPEND items $<BUILD_INTERFACE:fmt::fmt-header-only>)
+    elseif(item MATCHES "^(nlohmann_json::nlohmann_json|CLI11::CLI11|Eigen3::Eigen|autotune_toml|autotune_cuda_headers)$")
+      list(APPEND items $<BUILD_INTERFACE:${item}>)
+    else()
+      list(APPEND items ${item})
+    endif()
+  endforeach()
+  set(${out} ${items} PARENT_SCOPE)
 endfunction()
 
 # autotune_program(NAME SOURCES ... LINK ...): the program NAME.
 function(autotune_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE ${arg_LINK})
+  autotune_link_items(items ${arg_LINK})
+  target_link_libraries(${name} PRIVATE ${items})
   autotune_compile_options(${name})
   if(AUTOTUNE_STATIC)
     target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
@@ -48,6 +67,10 @@ endfunction()
 function(autotune_compile_options target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion -Wshadow
     -Wno-missing-field-initializers -Wno-dangling-else>)  # designated initialisers name what differs from the default
+  # GCC 12 warns of overlapping copies in its own std::string where code is optimised (its bug 105651).
+  target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<NOT:$<CONFIG:Debug>>>:-Wno-restrict>)
+  # Messages and errors name sources from the root of this tree. Debug information needs the whole path.
+  target_compile_options(${target} PRIVATE $<$<NOT:$<CONFIG:Debug>>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
   if(AUTOTUNE_WARNINGS_AS_ERRORS)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
   endif()

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 #include <system_error>
 
 #include "autotune/error.h"
@@ -178,7 +179,8 @@ std::vector<std::string> cuda_include_folders() {
         const fs::path real = fs::weakly_canonical(found->path, error);
         folders.push_back(real.parent_path().parent_path() / "include");
     }
-    folders.emplace_back(AUTOTUNE_BUILT_WITH_CUDA_INCLUDE);
+    if (constexpr std::string_view built_with = AUTOTUNE_BUILT_WITH_CUDA_INCLUDE; !built_with.empty())
+        folders.emplace_back(built_with);
     folders.emplace_back("/usr/local/cuda/include");
     for (const fs::path& folder : folders) {
         if (!fs::exists(folder / "cuda_fp16.h", error)) continue;

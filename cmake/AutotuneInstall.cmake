@@ -1,0 +1,60 @@
+# What `cmake --install` lays down: include/autotune, the libraries that an application links with what these need,
+# bin/autotune, libexec/autotune/autotune-worker (where find_worker looks), and the package config.
+include(CMakePackageConfigHelpers)
+
+# autotune_closure(OUT targets...): the targets, and the libraries of this tree that they link.
+function(autotune_closure out)
+  set(open ${ARGN})
+  set(seen "")
+  while(open)
+    list(POP_FRONT open target)
+    if(NOT TARGET ${target})
+      continue()
+    endif()
+    get_target_property(aliased ${target} ALIASED_TARGET)
+    if(aliased)
+      set(target ${aliased})
+    endif()
+    get_target_property(imported ${target} IMPORTED)
+    if(imported OR target IN_LIST seen)
+      continue()
+    endif()
+    list(APPEND seen ${target})
+    foreach(property LINK_LIBRARIES INTERFACE_LINK_LIBRARIES)
+      get_target_property(linked ${target} ${property})
+      if(linked)
+        string(REGEX REPLACE "\\$<LINK_ONLY:([^>]*)>" "\\1" linked "${linked}")
+        list(APPEND open ${linked})
+      endif()
+    endforeach()
+  endwhile()
+  set(${out} ${seen} PARENT_SCOPE)
+endfunction()
+
+file(GLOB _headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/autotune/*)
+target_sources(autotune_model PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${_headers})
+
+autotune_closure(_libraries autotune_dispatcher autotune_tuner autotune_store autotune_device autotune_model)
+install(TARGETS ${_libraries} EXPORT autotuneTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+
+if(TARGET autotune)
+  install(TARGETS autotune RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+if(TARGET autotune-worker)
+  install(TARGETS autotune-worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/autotune)
+endif()
+
+set(_package ${CMAKE_INSTALL_LIBDIR}/cmake/autotune)
+set(AUTOTUNE_FIND_FMT "find_dependency(fmt)")
+if(AUTOTUNE_STATIC)
+  set(AUTOTUNE_FIND_FMT "")  # compiled in
+endif()
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/autotuneConfig.cmake.in ${PROJECT_BINARY_DIR}/autotuneConfig.cmake
+  INSTALL_DESTINATION ${_package})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/autotuneConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/autotuneConfig.cmake ${PROJECT_BINARY_DIR}/autotuneConfigVersion.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/FindSodium.cmake DESTINATION ${_package} COMPONENT development)
+install(EXPORT autotuneTargets NAMESPACE autotune:: DESTINATION ${_package} COMPONENT development)

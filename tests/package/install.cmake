@@ -1,0 +1,11 @@
+# cmake -DBUILD=folder -DPREFIX=folder -P install.cmake: installs a build into an empty folder, and looks whether what a
+# person would look for is there.
+file(REMOVE_RECURSE ${PREFIX})
+execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${PREFIX} --strip OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+foreach(pattern include/autotune/error.h include/autotune/reference.h include/autotune/reference.hpp lib*/cmake/autotune/autotuneConfig.cmake
+    lib/*libautotune_model.a)
+  file(GLOB_RECURSE found ${PREFIX}/${pattern})
+  if(NOT found)
+    message(FATAL_ERROR "${pattern} was not installed")
+  endif()
+endforeach()

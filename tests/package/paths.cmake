@@ -1,0 +1,18 @@
+# cmake -DPREFIX=folder -DPATHS=a;b -DPROGRAMS=ON|OFF -P paths.cmake: no installed file may hold one of the paths. With
+# PROGRAMS off, programs and libraries are left out: debug information names its sources.
+file(GLOB_RECURSE files ${PREFIX}/*)
+list(LENGTH files count)
+if(count LESS 10)
+  message(FATAL_ERROR "only ${count} files are installed in ${PREFIX}")
+endif()
+foreach(file IN LISTS files)
+  if(NOT PROGRAMS AND NOT file MATCHES "\\.(h|hpp|cmake)$")
+    continue()
+  endif()
+  foreach(path IN LISTS PATHS)
+    file(STRINGS ${file} lines REGEX "${path}/" LIMIT_COUNT 3)
+    if(lines)
+      message(SEND_ERROR "${file} names ${path}:\n${lines}")
+    endif()
+  endforeach()
+endforeach()
