@@ -4,7 +4,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 BUILD := build/release
 
-.PHONY: help setup build demo test sanitize fuzz stress gpu-test gpu-bench format clean
+.PHONY: help setup build demo test sanitize fuzz stress gpu-build gpu-test gpu-bench tidy format clean
 
 help:  ## lists these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ /' | awk '{n=$$1; $$1=""; printf "  %-10s%s\n", n, $$0}'
@@ -33,11 +33,23 @@ fuzz:  ## each fuzz target for a minute (SECONDS_EACH=...), with libFuzzer
 stress: build  ## 200 writers and 100 rounds of kill -9 against one database
 	@scripts/stress.sh $(BUILD)
 
+gpu-build: setup  ## programs in build/gpu that need only the C library: to carry to a machine with a GPU
+	@mkdir -p build
+	@cmake --preset gpu >build/configure-gpu.log 2>&1 || { cat build/configure-gpu.log; exit 1; }
+	@ninja -C build/gpu -j$(JOBS)
+	@strip build/gpu/bin/*
+
 gpu-test: ## on a machine with a GPU: the test programs, then compute-sanitizer on small shapes
 	@scripts/gpu_test.sh $(BUILD)
 
 gpu-bench: ## on a machine with a GPU: the benchmark tables
 	@scripts/gpu_bench.sh $(BUILD)
+
+tidy:  ## clang-tidy over all sources
+	@scripts/setup.sh tidy
+	@mkdir -p build
+	@cmake --preset tidy >build/configure-tidy.log 2>&1 || { cat build/configure-tidy.log; exit 1; }
+	@ninja -k 0 -C build/tidy -j$(JOBS)
 
 format:  ## formats all C++ code
 	@git ls-files '*.h' '*.hpp' '*.cpp' | xargs clang-format -i

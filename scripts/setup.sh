@@ -9,7 +9,8 @@ packages=(build-essential cmake ninja-build ccache mold libfmt-dev libcli11-dev 
 case "${1:-}" in
   "") ;;
   fuzz) packages+=(clang-16 libclang-rt-16-dev) ;;
-  *) echo "usage: scripts/setup.sh [fuzz]" >&2; exit 1 ;;
+  tidy) packages+=(clang-tidy-16) ;;  # 14 does not know std::source_location
+  *) echo "usage: scripts/setup.sh [fuzz|tidy]" >&2; exit 1 ;;
 esac
 
 missing=()

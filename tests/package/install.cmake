@@ -2,9 +2,11 @@
 # person would look for is there.
 file(REMOVE_RECURSE ${PREFIX})
 execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${PREFIX} --strip OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
-foreach(pattern include/autotune/error.h include/autotune/reference.h include/autotune/reference.hpp lib*/cmake/autotune/autotuneConfig.cmake
-    lib/*libautotune_model.a)
-  file(GLOB_RECURSE found ${PREFIX}/${pattern})
+foreach(pattern include/autotune/dispatcher.h include/autotune/error.h include/autotune/reference.h include/autotune/reference.hpp
+    autotuneConfig.cmake autotuneConfigVersion.cmake libautotune_dispatcher.a)
+  cmake_path(GET pattern PARENT_PATH folder)
+  cmake_path(GET pattern FILENAME name)
+  file(GLOB_RECURSE found ${PREFIX}/${folder}/${name})
   if(NOT found)
     message(FATAL_ERROR "${pattern} was not installed")
   endif()

@@ -1,16 +1,18 @@
-// What an application includes of autotune compiles, and the libraries link.
-#include <autotune/dtype.h>
+// The part of a dispatch that needs no GPU: the built-in ops are in the library, and bad use is an error with a sentence.
+#include <autotune/dispatcher.h>
 #include <autotune/error.h>
 #include <autotune/reference.hpp>
 
 #include <cstdio>
 
 int main() {
+    autotune::Dispatcher dispatcher{{.user_database = false}};
+    if (!dispatcher.prepare("softmax", {{"dtype", "bf16"}})) return 1;
     try {
-        throw autotune::Error{autotune::Error::Kind::usage, "made up"};
+        dispatcher.prepare("softmx");
+        return 1;
     } catch (const autotune::Error& error) {
-        if (autotune::exit_code(error.kind()) != 1) return 1;
+        std::puts(error.what());
+        return error.kind() == autotune::Error::Kind::usage ? 0 : 1;
     }
-    std::printf("%s has %zu bytes\n", autotune::name_of(autotune::DType::bf16).data(), autotune::size_of(autotune::DType::bf16));
-    return autotune::size_of(autotune::DType::bf16) == 2 ? 0 : 1;
 }
