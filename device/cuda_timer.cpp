@@ -107,11 +107,11 @@ Samples time_sequences(CUstream stream, std::span<const CudaSequence> sets, std:
                       one.bytes);
     };
 
-    // 1. A rough time of one: the first launch loads the kernel, so it is the second that counts.
+    // 1. A rough time of one, unless it is known: the first launch loads the kernel, so it is the second that counts.
     for (const CudaSequence& set : sets) set.enqueue_once(stream);
     const OwnedEvent start = make_event(), end = make_event();
-    double one_us = 0;
-    for (int turn = 0; turn < 2; ++turn) {
+    double one_us = plan.about_us > 0 ? plan.about_us + event_pair_us : 0;
+    for (int turn = 0; turn < 2 && plan.about_us <= 0; ++turn) {
         restore(1);
         record(start, stream);
         sets[0].enqueue(stream);
@@ -121,7 +121,7 @@ Samples time_sequences(CUstream stream, std::span<const CudaSequence> sets, std:
         if (one_us > long_sequence_us) break;  // loading is nothing beside it
     }
     Samples samples;
-    if (plan.drop_above_us > 0 && one_us - event_pair_us > hopeless * plan.drop_above_us) {
+    if (plan.about_us <= 0 && plan.drop_above_us > 0 && one_us - event_pair_us > hopeless * plan.drop_above_us) {
         samples.time_us = {one_us - event_pair_us};
         samples.dropped = true;
         return samples;

@@ -140,6 +140,7 @@ struct TimePlan {
     double at_least_us = 0;       ///< device time of one sample, reached by putting more sequences in it
     double drop_above_us = 0;     ///< stop after the first sample that is slower than this; 0: never
     double timeout_us = 0;
+    double about_us = 0;          ///< what one sequence takes, where that is known: it is not measured first
     bool graph = true;            ///< replay of a graph; else launches between events
 };
 
