@@ -1,0 +1,148 @@
+#include "tuner/worker/check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace autotune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Candidates this much slower than what is dropped anyway are not run a second time for their bits.
+constexpr double hopeless = 4;
+/// What a launch and its wait cost the host at most, on top of the device's time.
+constexpr double launch_cost_us = 200;
+
+Outcome failed(Ending ending, std::string reason) { return {.ending = ending, .reason = std::move(reason)}; }
+
+std::string number(double value) { return std::isnan(value) ? "nan" : fmt::format("{:.4g}", value); }
+
+double run_once(Device& device, ProblemMemory& memory, Candidate& candidate, std::uint8_t poison, double expect_s,
+                const Progress& progress) {
+    memory.reset_outputs(0, poison);
+    candidate.poison_scratch(0, poison);
+    if (progress) progress("running", expect_s);
+    const auto start = Clock::now();
+    device.run(candidate.bound().front());
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string buffer_name(const ProblemMemory& memory, const Candidate& candidate, std::size_t buffer) {
+    if (buffer < memory.tensors().size()) return memory.tensors()[buffer].name;
+    return candidate.task().sequence.scratch[buffer - memory.tensors().size()].name;
+}
+
+std::optional<Outcome> check_guards(Device& device, const ProblemMemory& memory, const Candidate& candidate) {
+    std::optional<Outcome> failure;
+    const std::vector<Buffer>& buffers = candidate.bound().front().buffers;
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+        std::int64_t where = 0;
+        if (buffers[i].address == 0 || device.guards_intact(buffers[i], where))
+            continue;  // all are looked at: that mends them
+        if (failure) continue;
+        const std::string name = buffer_name(memory, candidate, i);
+        failure =
+            failed(Ending::out_of_bounds,
+                   where < 0 ? fmt::format("it writes outside of '{}', {} bytes before its start", name, -where)
+                             : fmt::format("it writes outside of '{}', {} bytes behind its last", name, where + 1));
+    }
+    return failure;
+}
+
+struct Judgement {
+    std::size_t tensor = 0;
+    Comparison comparison;
+};
+
+std::string describe(const ProblemMemory& memory, const Judgement& bad) {
+    const Comparison& c = bad.comparison;
+    std::string text = fmt::format("{} is {}, reference {}, bound {}; {} of {} elements differ",
+                                   element_name(memory.tensors()[bad.tensor], c.first_bad), number(c.got),
+                                   number(c.want), number(c.bound), c.bad, c.elements);
+    if (c.still_poison == c.bad) text += "; all bad elements still hold the poison value: the kernel never writes them";
+    return text;
+}
+
+/// Compares all outputs of set `number` with the reference.
+std::optional<Outcome> check_outputs(Device& device, const ProblemMemory& memory, std::size_t set, std::uint8_t poison,
+                                     double& max_error) {
+    std::optional<Judgement> first_bad;
+    bool nothing_written = true;
+    for (const std::size_t i : memory.outputs()) {
+        const TensorTask& tensor = memory.tensors()[i];
+        const ProblemMemory::Expected& expected = memory.expected(i);
+        const Comparison c = device.compare(memory.set(set)[i], tensor.dtype, tensor.shape, tensor.strides,
+                                            expected.value, expected.magnitude, tensor.bound, poison);
+        max_error = std::max(max_error, c.largest_ratio);
+        if (c.elements > 0 && (tensor.role == Role::inout || c.still_poison < c.elements)) nothing_written = false;
+        if (c.bad > 0 && !first_bad) first_bad = Judgement{i, c};
+    }
+    if (!first_bad) return std::nullopt;
+    if (nothing_written)
+        return failed(Ending::no_output,
+                      fmt::format("nothing was written to '{}': every element still holds the poison value",
+                                  memory.tensors()[first_bad->tensor].name));
+    return failed(Ending::wrong_result, describe(memory, *first_bad));
+}
+
+std::optional<Outcome> check_inputs(ProblemMemory& memory, std::size_t set) {
+    const int changed = memory.changed_input(set);
+    if (changed < 0) return std::nullopt;
+    memory.restore_inputs(false);
+    return failed(Ending::wrong_result,
+                  fmt::format("it writes its input '{}'", memory.tensors()[static_cast<std::size_t>(changed)].name));
+}
+
+/// The second run, on other poison: what was read without having been written shows here.
+std::optional<Outcome> check_again(Device& device, ProblemMemory& memory, Candidate& candidate, const TrialTask& task,
+                                   CheckResult& result, const Progress& progress) {
+    memory.save_outputs(0);
+    result.run_s = run_once(device, memory, candidate, second_poison, task.expect_s, progress);
+    if (task.candidate.deterministic) {
+        const int differs = memory.differs_from_saved(0);
+        result.twice = differs < 0;
+        if (result.twice) return std::nullopt;
+        if (std::optional<Outcome> wrong = check_outputs(device, memory, 0, second_poison, result.max_error))
+            return wrong;
+        return failed(Ending::not_deterministic, fmt::format("two runs on the same inputs gave other bits in '{}'",
+                                                             memory.tensors()[static_cast<std::size_t>(differs)].name));
+    }
+    return check_outputs(device, memory, 0, second_poison, result.max_error);
+}
+
+}  // namespace
+
+CheckResult check(Device& device, ProblemMemory& memory, Candidate& candidate, const TrialTask& task,
+                  const Progress& progress) {
+    CheckResult result;
+    result.run_s = run_once(device, memory, candidate, first_poison, task.expect_s, progress);
+    result.failure = check_guards(device, memory, candidate);
+    if (!result.failure) result.failure = check_outputs(device, memory, 0, first_poison, result.max_error);
+    if (std::optional<Outcome> changed = check_inputs(memory, 0); changed && !result.failure) result.failure = changed;
+    const bool slow = task.measure && task.plan.drop_above_us > 0 &&
+                      result.run_s * 1e6 > hopeless * task.plan.drop_above_us + launch_cost_us;
+    if (!result.failure && task.twice && !slow)
+        result.failure = check_again(device, memory, candidate, task, result, progress);
+    return result;
+}
+
+std::optional<Outcome> check_after_timing(Device& device, ProblemMemory& memory, const Candidate& candidate,
+                                          const TrialTask& task, const CheckResult& checked) {
+    if (std::optional<Outcome> changed = check_inputs(memory, 0)) return changed;
+    const bool in_place =
+        std::ranges::any_of(memory.outputs(), [&](std::size_t i) { return memory.tensors()[i].role == Role::inout; });
+    if (in_place || !candidate.task().idempotent) return std::nullopt;
+    if (checked.twice && memory.differs_from_saved(0) < 0) return std::nullopt;
+    double ignored = 0;
+    if (std::optional<Outcome> failure = check_outputs(device, memory, 0, first_poison, ignored)) {
+        failure->reason = "after launches in a row " + failure->reason;
+        return failure;
+    }
+    if (!task.candidate.deterministic || !checked.twice) return std::nullopt;
+    return failed(Ending::not_deterministic, "launches in a row gave other bits than one alone");
+}
+
+}  // namespace autotune

@@ -1,0 +1,34 @@
+#ifndef AUTOTUNE_TUNER_WORKER_CHECK_H
+#define AUTOTUNE_TUNER_WORKER_CHECK_H
+
+#include <optional>
+
+#include "tuner/worker/candidate.h"
+#include "tuner/worker/device_reference.h"
+#include "tuner/worker/problem_memory.h"
+#include "tuner/worker/task.h"
+
+namespace autotune {
+
+/// What a check found out.
+struct CheckResult {
+    std::optional<Outcome> failure;
+    double max_error = 0;  ///< largest error over its bound
+    double run_s = 0;      ///< host time of the last run: an upper bound of its device time
+    bool twice = false;    ///< a second run gave the same bits as the one that the memory saved
+};
+
+/// Runs a candidate once on poisoned outputs and scratch, and judges all that it left: guard zones, each output
+/// element by element, inputs that it should only have read. With task.twice a second run, on other poison, must give
+/// the same bits (a candidate that is said to be not deterministic is compared with the reference again instead; one
+/// that is far slower than what is dropped is spared it).
+/// Throws DeviceFailure as it comes.
+CheckResult check(Device& device, ProblemMemory& memory, Candidate& candidate, const TrialTask& task,
+                  const Progress& progress);
+
+/// Judges set 0 again after timing: the last of many launches must have left the right result, too.
+std::optional<Outcome> check_after_timing(Device& device, ProblemMemory& memory, const Candidate& candidate,
+                                          const TrialTask& task, const CheckResult& checked);
+
+}  // namespace autotune
+#endif
