@@ -1,0 +1,180 @@
+#include "tuner/worker/compile_pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <fstream>
+#include <iterator>
+#include <mutex>
+
+#include "device/nvrtc.h"
+
+namespace autotune {
+namespace {
+
+using testing::HasSubstr;
+
+CompileTask task(const std::string& entry, const std::string& text = "") {
+    CompileTask made;
+    made.source.source = entry + ".cu";
+    made.source.text = text;
+    made.source.entries = {entry};
+    made.arch = "sm_90";
+    return made;
+}
+
+CompilePoolOptions options(const char* worker, std::size_t workers, double limit_s) {
+    return {.worker = std::filesystem::path{AUTOTUNE_BINARY_DIR} / "bin" / worker,
+            .workers = workers,
+            .limit_s = limit_s,
+            .memory_bytes = 1ull << 30};
+}
+
+/// Collects answers from the pool's thread.
+class Answers {
+public:
+    CompilePool::Done take() {
+        return [this](Compiled result) {
+            const std::lock_guard lock{mutex_};
+            all_.push_back(std::move(result));
+            arrived_.notify_all();
+        };
+    }
+    std::vector<Compiled> wait_for(std::size_t count) {
+        std::unique_lock lock{mutex_};
+        arrived_.wait(lock, [&] { return all_.size() >= count; });
+        return all_;
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable arrived_;
+    std::vector<Compiled> all_;
+};
+
+// ---- With a scripted compiler.
+
+TEST(CompilePool, CompilesWhatItIsGiven) {
+    CompilePool pool{options("host_worker", 2, 30)};
+    const Compiled result = pool.compile(task("good"));
+    ASSERT_TRUE(result.ok) << result.failure.reason;
+    EXPECT_EQ(result.artefact.arch, "sm_90");
+    EXPECT_EQ(result.artefact.kernels.front().name, "good");
+    EXPECT_EQ(pool.replaced(), 0);
+}
+
+TEST(CompilePool, ASourceThatDoesNotCompileIsAnAnswerWithItsFirstError) {
+    CompilePool pool{options("host_worker", 1, 30)};
+    const Compiled result = pool.compile(task("does_not_compile"));
+    EXPECT_FALSE(result.ok);
+    EXPECT_EQ(result.failure.ending, Ending::compile_failed);
+    EXPECT_EQ(result.failure.reason, "does_not_compile.cu:2: identifier \"half16\" is undefined");
+    EXPECT_EQ(pool.replaced(), 0);
+}
+
+TEST(CompilePool, ACompileBombByTimeHurtsNoOther) {
+    CompilePool pool{options("host_worker", 2, 1)};
+    Answers bomb, others;
+    pool.submit(task("time_bomb"), bomb.take());
+    for (int i = 0; i < 20; ++i) pool.submit(task("good"), others.take());
+    for (const Compiled& result : others.wait_for(20)) EXPECT_TRUE(result.ok) << result.failure.reason;
+    const Compiled late = bomb.wait_for(1).front();
+    EXPECT_EQ(late.failure.ending, Ending::compile_timeout);
+    EXPECT_EQ(late.failure.reason, "the compiler was ended after 1.0 s");
+    EXPECT_TRUE(pool.compile(task("good")).ok);
+    EXPECT_EQ(pool.replaced(), 1);
+}
+
+TEST(CompilePool, ACompileBombByMemoryHurtsNoOther) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "a sanitizer's shadow memory counts as data";
+#endif
+    CompilePoolOptions tight = options("host_worker", 2, 60);
+    tight.memory_bytes = 256 << 20;
+    CompilePool pool{tight};
+    Answers bomb, others;
+    pool.submit(task("memory_bomb"), bomb.take());
+    for (int i = 0; i < 20; ++i) pool.submit(task("good"), others.take());
+    for (const Compiled& result : others.wait_for(20)) EXPECT_TRUE(result.ok) << result.failure.reason;
+    const Compiled failed = bomb.wait_for(1).front();
+    EXPECT_EQ(failed.failure.ending, Ending::compile_failed);
+    EXPECT_EQ(failed.failure.reason, "the compiler ran out of memory, the limit is 256 MiB");
+    EXPECT_TRUE(pool.compile(task("good")).ok);
+}
+
+TEST(CompilePool, ACompilerThatCrashesIsReplaced) {
+    CompilePool pool{options("host_worker", 1, 60)};
+    for (int i = 0; i < 5; ++i) {  // more often than a compiler that does not start is tried
+        const Compiled failed = pool.compile(task("crashes_the_compiler"));
+        EXPECT_EQ(failed.failure.ending, Ending::compile_failed);
+        EXPECT_THAT(failed.failure.reason, HasSubstr("signal 11"));
+    }
+    EXPECT_TRUE(pool.compile(task("good")).ok);
+    EXPECT_EQ(pool.replaced(), 5);
+    EXPECT_EQ(pool.trouble(), "");
+}
+
+TEST(CompilePool, AProgramThatIsNoCompilerFailsItsTasksInsteadOfWaiting) {
+    CompilePool pool{{.worker = "/bin/false", .workers = 2}};
+    EXPECT_EQ(pool.compile(task("good")).failure.ending, Ending::compile_failed);
+    EXPECT_NE(pool.trouble(), "");
+}
+
+TEST(CompilePool, EndsWhileCompilesRun) {
+    Answers ignored;
+    CompilePool pool{options("host_worker", 2, 60)};
+    for (int i = 0; i < 8; ++i) pool.submit(task("time_bomb"), ignored.take());
+}
+
+// ---- With NVRTC, which needs no GPU.
+
+class RealCompiler : public testing::Test {
+protected:
+    void SetUp() override {
+        std::string why;
+        if (!nvrtc_if_present(&why)) GTEST_SKIP() << why;
+    }
+    static CompileTask from_folder(const std::string& file, const std::string& entry) {
+        std::ifstream in{std::string{AUTOTUNE_SOURCE_DIR} + "/tests/bad_kernels/" + file};
+        CompileTask made = task(entry, {std::istreambuf_iterator<char>{in}, {}});
+        made.source.source = file;
+        return made;
+    }
+};
+
+TEST_F(RealCompiler, GivesCubinPtxAndResources) {
+    CompilePool pool{options("autotune-worker", 1, 60)};
+    const Compiled result = pool.compile(from_folder("bad.cu", "good"));
+    ASSERT_TRUE(result.ok) << result.failure.reason << result.failure.log;
+    EXPECT_GT(result.artefact.cubin.size(), 1000u);
+    EXPECT_THAT(result.artefact.ptx, HasSubstr(".visible .entry good"));
+    EXPECT_GT(result.artefact.kernels.size(), 5u);
+}
+
+TEST_F(RealCompiler, ErrorsNameTheUsersLine) {
+    CompilePool pool{options("autotune-worker", 1, 60)};
+    const Compiled failed = pool.compile(from_folder("does_not_compile.cu", "does_not_compile"));
+    EXPECT_EQ(failed.failure.ending, Ending::compile_failed);
+    EXPECT_EQ(failed.failure.reason, "does_not_compile.cu:2: identifier \"half16\" is undefined");
+    const Compiled missing = pool.compile(from_folder("missing_header.cu", "missing_header"));
+    EXPECT_THAT(missing.failure.reason, HasSubstr("nowhere/to_be_found.h"));
+}
+
+TEST_F(RealCompiler, SurvivesBombsByTimeAndMemory) {
+    CompilePool pool{options("autotune-worker", 2, 12)};
+    Answers bombs;
+    pool.submit(from_folder("memory_bomb.cu", "memory_bomb"), bombs.take());
+    pool.submit(from_folder("time_bomb.cu", "time_bomb"), bombs.take());
+    for (const Compiled& result : bombs.wait_for(2)) {
+        EXPECT_FALSE(result.ok);
+        EXPECT_TRUE(result.failure.ending == Ending::compile_timeout ||
+                    result.failure.ending == Ending::compile_failed);
+    }
+    EXPECT_TRUE(pool.compile(from_folder("bad.cu", "good")).ok);
+}
+
+}  // namespace
+}  // namespace autotune

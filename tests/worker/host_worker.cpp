@@ -1,0 +1,105 @@
+// A worker program whose device is the host and whose kernels and compiler are scripts, by the names of the kernels in
+// tests/bad_kernels: what the tests of the tuner's side start, with real processes and real deaths.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "tests/support/host_device.h"
+#include "tuner/worker/serve.h"
+
+namespace autotune {
+namespace {
+
+void scale(const HostCall& call) {
+    const auto n = call.value<std::int32_t>(2);
+    for (std::int32_t i = 0; i < n; ++i) call.pointer<float>(1)[i] = 2 * call.pointer<const float>(0)[i];
+}
+
+void ragged(const HostCall& call) {
+    const auto n = call.value<std::int32_t>(2) / 256 * 256;
+    for (std::int32_t i = 0; i < n; ++i) call.pointer<float>(1)[i] = 2 * call.pointer<const float>(0)[i];
+}
+
+void half(const HostCall& call) {
+    const auto n = call.value<std::int32_t>(2) / 2;
+    for (std::int32_t i = 0; i < n; ++i) call.pointer<float>(1)[i] = 2 * call.pointer<const float>(0)[i];
+}
+
+void writes_input(const HostCall& call) {
+    scale(call);
+    call.pointer<float>(0)[7] = 0;
+}
+
+void not_repeatable(const HostCall& call) {
+    scale(call);
+    static int turn = 0;
+    auto* y = call.pointer<float>(1);
+    if (++turn % 2) y[0] = std::nextafter(y[0], 100.0f);
+}
+
+/// Says something, as a kernel's printf does, and is gone.
+void crashes(const HostCall&) {
+    std::puts("last words of a kernel");
+    std::fflush(stdout);
+    raise(SIGSEGV);
+}
+
+std::unique_ptr<Device> host_device(int) {
+    auto device = std::make_unique<HostDevice>();
+    device->told.limits.l2_bytes = 1 << 16;
+    device->bandwidth_gbs = 100'000;  // so that no test's made-up time is below the floor
+    // Milliseconds, so that the host time of these loops never looks hopeless beside them.
+    device->define("good", scale, 20000);
+    device->define("hang", hanging(1e6));
+    device->define("null_write", faulting());
+    device->define("out_of_bounds", writing_outside(scale, 1, 0));
+    device->define("writes_nothing", writing_nothing());
+    device->define("writes_half", half);
+    device->define("writes_nan", writing_nan(scale, 1, 128));
+    device->define("writes_input", writes_input);
+    device->define("ragged", ragged, 18000);
+    device->define("misaligned", faulting());
+    device->define("traps", crashes);
+    device->define("not_repeatable", not_repeatable);
+    return device;
+}
+
+[[noreturn]] void take_all_memory() {
+    for (std::vector<char*> all;;) {
+        all.push_back(new char[16 << 20]);
+        std::memset(all.back(), 1, 16 << 20);
+    }
+}
+
+CompileAnswer compile(const CompileTask& task) {
+    const std::string entry = task.source.entries.empty() ? "" : task.source.entries.front();
+    if (entry == "time_bomb")
+        for (;;) pause();
+    if (entry == "memory_bomb") take_all_memory();
+    if (entry == "crashes_the_compiler") raise(SIGSEGV);
+    if (entry == "does_not_compile" || entry == "missing_header")
+        return {.log = task.source.source + "(2): error: identifier \"half16\" is undefined\n"};
+    KernelInfo kernel{.name = entry, .symbol = entry, .registers = 32};
+    if (entry == "spills") kernel.spill_bytes = 64;
+    CompileAnswer answer{.ok = true, .artefact = {.arch = task.arch}};
+    for (const std::string& name : task.source.entries) {
+        kernel.name = kernel.symbol = name;
+        kernel.static_shared_bytes = name == "too_much_shared" ? 32768 : 0;
+        answer.artefact.kernels.push_back(kernel);
+    }
+    return answer;
+}
+
+}  // namespace
+}  // namespace autotune
+
+int main(int argc, char** argv) {
+    using namespace autotune;
+    return worker_main(argc, argv,
+                       {.compiler = [] { return CompileHook{compile}; },
+                        .run = {.list = [] { return std::vector{HostDevice{}.told}; }, .open = host_device}});
+}

@@ -1,0 +1,231 @@
+#include "tuner/worker/worker_bench.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <map>
+
+#include "autotune/error.h"
+#include "tests/worker/bad_op.h"
+#include "tuner/model/space.h"
+#include "tuner/tune.h"
+
+namespace autotune {
+namespace {
+
+using testing::HasSubstr;
+
+WorkerOptions options() {
+    return {.worker = std::string{AUTOTUNE_BINARY_DIR} + "/bin/host_worker",
+            .compile_workers = 2,
+            .compile_limit_s = 2,
+            .trial_limit_s = 2,
+            .effort = Effort::normal,
+            .seed = 3,
+            .cache_dir = std::string{AUTOTUNE_BINARY_DIR} + "/test-cache"};
+}
+
+/// A bench on the host worker with the bad kernels' problem ready.
+class WorkerBenchTest : public testing::Test {
+protected:
+    WorkerBenchTest() : bench{make_worker_bench(options())}, instance{bad_problem(bench->device().limits)} {
+        preparation = bench->prepare(instance);
+    }
+    std::unique_ptr<WorkerBench> bench;
+    Instance instance;
+    Preparation preparation;
+};
+
+TEST_F(WorkerBenchTest, SaysWhatItMeasuresWith) {
+    EXPECT_EQ(bench->device().name, "HostDevice");
+    EXPECT_EQ(preparation.reference, "CPU, fp64");
+    EXPECT_EQ(preparation.method, "graph");
+    EXPECT_GE(bench->capacity(), 2u);
+}
+
+// Goal: whatever a candidate does is its outcome, and the next candidate is timed all the same.
+// Method: every kernel of tests/bad_kernels in one run, each followed by the good one.
+TEST_F(WorkerBenchTest, EachKindOfFailureIsToldAndSurvived) {
+    const std::map<std::string, std::pair<Ending, std::string>> expected{
+        {"hang", {Ending::timed_out, "of running"}},
+        {"null_write", {Ending::invalid_access, "CUDA_ERROR_ILLEGAL_ADDRESS"}},
+        {"out_of_bounds", {Ending::out_of_bounds, "outside of 'y'"}},
+        {"writes_nothing", {Ending::no_output, "nothing was written to 'y'"}},
+        {"writes_half", {Ending::wrong_result, "y[32768] is nan"}},
+        {"writes_nan", {Ending::wrong_result, "y[128] is nan"}},
+        {"writes_input", {Ending::wrong_result, "it writes its input 'x'"}},
+        {"ragged", {Ending::timed, ""}},
+        {"misaligned", {Ending::invalid_access, ""}},
+        {"traps", {Ending::crashed, "signal 11"}},
+        {"not_repeatable", {Ending::not_deterministic, "other bits in 'y'"}},
+        {"too_much_shared", {Ending::does_not_fit, "this GPU allows 232448"}},
+        {"spills", {Ending::spilled, "spills 64 bytes, 'spills' allows 0"}},
+        {"does_not_compile", {Ending::compile_failed, "identifier \"half16\" is undefined"}},
+        {"missing_header", {Ending::compile_failed, ""}},
+        {"time_bomb", {Ending::compile_timeout, "the compiler was ended after 2.0 s"}},
+        {"good", {Ending::timed, ""}},
+    };
+    EXPECT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+    for (const Variant& variant : bad_op().variants) {
+        if (variant.name == "memory_bomb") continue;  // compile_pool_test has it
+        const auto row = expected.find(variant.name);
+        ASSERT_NE(row, expected.end()) << variant.name << " is new: say what it should end as";
+        bench->submit(bad_kernel(variant.name));
+        bench->submit(bad_kernel("good"));
+        const Outcome outcome = bench->next({}), good = bench->next({});
+        EXPECT_EQ(info(outcome.ending).name, info(row->second.first).name) << variant.name << ": " << outcome.reason;
+        EXPECT_THAT(outcome.reason, HasSubstr(row->second.second)) << variant.name;
+        EXPECT_TRUE(good.ok()) << "after " << variant.name << ": " << good.reason;
+    }
+    EXPECT_GE(bench->use().workers_replaced, 5);
+}
+
+TEST_F(WorkerBenchTest, WhatACrashedKernelPrintedIsItsLog) {
+    try_one(*bench, bad_kernel("good"));
+    EXPECT_THAT(try_one(*bench, bad_kernel("traps")).log, HasSubstr("last words of a kernel"));
+}
+
+TEST_F(WorkerBenchTest, OutcomesComeInTheOrderOfSubmissions) {
+    const std::vector<std::string> order{"good", "time_bomb", "writes_nan", "good", "does_not_compile", "writes_half"};
+    for (const std::string& variant : order) bench->submit(bad_kernel(variant));
+    std::vector<Ending> endings;
+    int idle_calls = 0;
+    for (std::size_t i = 0; i < order.size(); ++i) endings.push_back(bench->next([&] { ++idle_calls; }).ending);
+    EXPECT_THAT(endings, testing::ElementsAre(Ending::timed, Ending::compile_timeout, Ending::wrong_result,
+                                              Ending::timed, Ending::compile_failed, Ending::wrong_result));
+    EXPECT_GT(idle_calls, 5);  // the bomb alone takes two seconds
+}
+
+TEST_F(WorkerBenchTest, WhatIsCancelledIsForgotten) {
+    bench->submit(bad_kernel("good"));
+    bench->submit(bad_kernel("time_bomb"));
+    bench->submit(bad_kernel("writes_nan"));
+    bench->cancel();
+    EXPECT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+}
+
+TEST_F(WorkerBenchTest, RoundsGiveEachFinalistAsManySamples) {
+    const std::vector<Config> finalists{bad_kernel("good"), bad_kernel("ragged")};
+    for (const Config& config : finalists) ASSERT_TRUE(try_one(*bench, config).ok());
+    const std::vector<Outcome> outcomes = bench->rounds(finalists, 7);
+    ASSERT_EQ(outcomes.size(), 2u);
+    EXPECT_EQ(outcomes[0].samples_us.size(), 7u);
+    EXPECT_EQ(outcomes[1].samples_us.size(), 7u);
+    EXPECT_DOUBLE_EQ(outcomes[0].time_us, 20000);
+    EXPECT_DOUBLE_EQ(outcomes[1].time_us, 18000);
+    EXPECT_FALSE(outcomes[0].tainted);
+}
+
+TEST_F(WorkerBenchTest, AFinalistThatEndsTheWorkerIsLeftOut) {
+    ASSERT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+    const std::vector<Config> finalists{bad_kernel("traps"), bad_kernel("good")};
+    const std::vector<Outcome> outcomes = bench->rounds(finalists, 3);
+    EXPECT_EQ(outcomes[0].ending, Ending::crashed);
+    EXPECT_TRUE(outcomes[1].ok());
+    EXPECT_EQ(outcomes[1].samples_us.size(), 3u);
+}
+
+TEST_F(WorkerBenchTest, AKernelThatIsWrongOnlyAtRaggedSizesFailsItsRecheck) {
+    ASSERT_TRUE(try_one(*bench, bad_kernel("ragged")).ok());
+    const Verification ragged = bench->verify(bad_kernel("ragged"));
+    ASSERT_TRUE(ragged.failure);
+    EXPECT_EQ(ragged.failure->ending, Ending::wrong_result);
+    EXPECT_THAT(ragged.failed_on, HasSubstr("n="));
+    const Verification good = bench->verify(bad_kernel("good"));
+    EXPECT_FALSE(good.failure) << good.failure->reason;
+    EXPECT_GE(good.problems, 5);  // 1, n - 1, n + 1, a prime and the op's own, beside the problem itself
+    EXPECT_EQ(good.seeds, 2);
+}
+
+TEST_F(WorkerBenchTest, GivesTheBinaryThatWasTimed) {
+    ASSERT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+    const std::optional<Artefact> artefact = bench->artefact(bad_kernel("good"));
+    ASSERT_TRUE(artefact);
+    EXPECT_FALSE(artefact->kernels.empty());
+    EXPECT_FALSE(bench->artefact(bad_kernel("does_not_compile")));
+}
+
+TEST_F(WorkerBenchTest, AWholeSearchFindsTheOnlyRightKernel) {
+    TuneOptions search;
+    search.strategy = "exhaustive";
+    search.budget.trials = 30;
+    const Tuning tuning = tune(*bench, instance, search);
+    ASSERT_TRUE(tuning.best);
+    EXPECT_EQ(tuning.best->config.variant, "good");  // `ragged` is faster, and struck out by its re-check
+    EXPECT_FALSE(tuning.verification.failure);
+}
+
+TEST_F(WorkerBenchTest, AnotherProblemFollowsOnTheSameWorkers) {
+    EXPECT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+    const Instance other = bad_problem(bench->device().limits, 1000);
+    bench->prepare(other);
+    EXPECT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+    EXPECT_EQ(try_one(*bench, bad_kernel("ragged")).ending, Ending::wrong_result);
+}
+
+TEST(WorkerBench, LeavesNoProcessBehind) {
+    {
+        auto bench = make_worker_bench(options());
+        bench->prepare(bad_problem(bench->device().limits));
+        EXPECT_FALSE(children().empty());
+        bench->submit(bad_kernel("good"));
+        bench->submit(bad_kernel("time_bomb"));
+        bench->submit(bad_kernel("hang"));
+        EXPECT_TRUE(bench->next({}).ok());
+    }
+    EXPECT_THAT(children(), testing::IsEmpty());
+}
+
+TEST(WorkerBench, ListsDevicesWithoutADeviceOfItsOwn) {
+    const std::vector<DeviceIdentity> devices = list_devices(options());
+    ASSERT_EQ(devices.size(), 1u);
+    EXPECT_EQ(devices[0].name, "HostDevice");
+}
+
+TEST(WorkerBench, AGpuThatIsNotThereIsAnError) {
+    WorkerOptions second = options();
+    second.gpu = 1;
+    auto bench = make_worker_bench(second);
+    EXPECT_THROW(bench->device(), Error);
+}
+
+TEST(WorkerBench, AWorkerProgramThatIsNotThereIsAnError) {
+    WorkerOptions nowhere = options();
+    nowhere.worker = "/nowhere/autotune-worker";
+    EXPECT_THROW(make_worker_bench(nowhere), Error);
+}
+
+TEST(WorkerBench, AReferenceThatCrashesIsAnErrorThatNamesTheOp) {
+    Op op = bad_op();
+    op.files["bad.cpp"] =
+        "#include <autotune/reference.hpp>\n#include <csignal>\nAUTOTUNE_REFERENCE(bad) { (void)call; raise(SIGSEGV); "
+        "}\n";
+    auto bench = make_worker_bench(options());
+    const Instance instance = Instance::make(op, {{"n", std::int64_t{4096}}}, bench->device().limits);
+    try {
+        bench->prepare(instance);
+        FAIL() << "it was prepared";
+    } catch (const Error& e) {
+        EXPECT_THAT(e.what(), HasSubstr("the C++ reference of 'bad' failed"));
+        EXPECT_THAT(e.what(), HasSubstr("signal 11"));
+    }
+}
+
+TEST(WorkerBench, AReferenceThatGivesNanIsRefused) {
+    Op op = bad_op();
+    op.files["bad.cpp"] =
+        "#include <autotune/reference.hpp>\n#include <cmath>\n"
+        "AUTOTUNE_REFERENCE(bad) { auto y = call.output(\"y\"); for (int i = 0; i < 4096; ++i) y.set(i, i == 5 ? NAN : "
+        "1); }\n";
+    auto bench = make_worker_bench(options());
+    try {
+        bench->prepare(Instance::make(op, {{"n", std::int64_t{4096}}}, bench->device().limits));
+        FAIL() << "it was prepared";
+    } catch (const Error& e) {
+        EXPECT_THAT(e.what(), HasSubstr("the reference gives nan at y[5]"));
+    }
+}
+
+}  // namespace
+}  // namespace autotune

@@ -1,0 +1,312 @@
+#include "tuner/worker/compile_pool.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "autotune/error.h"
+#include "tuner/worker/frame.h"
+#include "tuner/worker/json_types.h"
+
+namespace autotune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A worker that fails so often in a row, without an answer between, is not started again.
+constexpr int most_failures = 3;
+constexpr double start_limit_s = 60;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// A share of the machine's memory: a compile bomb in every worker at once must leave the rest alive.
+std::uint64_t default_memory_bytes() {
+    const auto total =
+        static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    return std::clamp<std::uint64_t>(total / 4, 1ull << 30, 4ull << 30);
+}
+
+std::filesystem::path make_scratch() {
+    std::error_code error;
+    std::filesystem::path base = std::filesystem::temp_directory_path(error);
+    if (error) base = "/tmp";
+    std::string pattern = (base / "autotune-compile-XXXXXX").string();
+    return mkdtemp(pattern.data()) ? pattern : std::string{};
+}
+
+Outcome failed(Ending ending, std::string reason, std::string log) {
+    constexpr std::size_t most = 64 * 1024;
+    if (log.size() > most) log.erase(0, log.size() - most);
+    return {.ending = ending, .reason = std::move(reason), .log = std::move(log)};
+}
+
+}  // namespace
+
+std::size_t usable_threads() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<std::size_t>(std::max(1, CPU_COUNT(&set)));
+    return std::max(1u, std::thread::hardware_concurrency());
+}
+
+std::string first_error(std::string_view log) {
+    for (std::size_t at = 0; at < log.size();) {
+        const std::size_t end = std::min(log.find('\n', at), log.size());
+        const std::string_view line = log.substr(at, end - at);
+        at = end + 1;
+        const std::size_t error = line.find("error");
+        if (error == std::string_view::npos) continue;
+        std::string text{line.substr(0, 400)};
+        // rope.cu(37): error: ... becomes rope.cu:37: ...
+        const std::size_t open = text.find('('), close = text.find("): ");
+        const std::size_t said = text.find("error: ");
+        if (open != std::string::npos && close != std::string::npos && open < close && said != std::string::npos &&
+            said > close)
+            return fmt::format("{}:{}: {}", text.substr(0, open), text.substr(open + 1, close - open - 1),
+                               text.substr(said + 7));
+        return text;
+    }
+    return "the compiler gave no reason";
+}
+
+struct CompilePool::Worker {
+    Process process;
+    FrameReader reader;
+    bool ready = false;
+    int failures = 0;     ///< in a row, without an answer between
+    std::string trouble;  ///< what the last failure wrote
+    std::optional<Job> job;
+    Clock::time_point since{};
+};
+
+CompilePool::CompilePool(CompilePoolOptions options) : options_{std::move(options)}, scratch_{make_scratch()} {
+    options_.worker = find_worker(options_.worker);
+    if (options_.memory_bytes == 0) options_.memory_bytes = default_memory_bytes();
+    wake_ = Fd{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    const std::size_t count = options_.workers ? options_.workers : usable_threads();
+    for (std::size_t i = 0; i < count; ++i) workers_.push_back(std::make_unique<Worker>());
+    thread_ = std::thread{[this] { loop(); }};
+}
+
+CompilePool::~CompilePool() {
+    {
+        const std::lock_guard lock{mutex_};
+        ending_ = true;
+    }
+    eventfd_write(wake_.get(), 1);
+    thread_.join();
+    std::error_code ignored;
+    if (!scratch_.empty()) std::filesystem::remove_all(scratch_, ignored);
+}
+
+void CompilePool::submit(CompileTask task, Done done, bool urgent) {
+    {
+        const std::lock_guard lock{mutex_};
+        if (urgent)
+            waiting_.push_front({std::move(task), std::move(done)});
+        else
+            waiting_.push_back({std::move(task), std::move(done)});
+    }
+    eventfd_write(wake_.get(), 1);
+}
+
+Compiled CompilePool::compile(CompileTask task) {
+    std::promise<Compiled> promise;
+    submit(
+        std::move(task), [&](Compiled result) { promise.set_value(std::move(result)); }, true);
+    return promise.get_future().get();
+}
+
+int CompilePool::replaced() const {
+    const std::lock_guard lock{mutex_};
+    return replaced_;
+}
+
+std::string CompilePool::trouble() const {
+    const std::lock_guard lock{mutex_};
+    return trouble_;
+}
+
+double CompilePool::busy_s() const {
+    const std::lock_guard lock{mutex_};
+    return busy_s_;
+}
+
+/// The workers are started here, since the kernel ends them when the thread that started them ends.
+void CompilePool::loop() {
+    for (const auto& worker : workers_) start(*worker);
+    std::vector<pollfd> watched;
+    while (true) {
+        {
+            const std::lock_guard lock{mutex_};
+            if (ending_) break;
+        }
+        hand_out();
+        watched.assign(1, {wake_.get(), POLLIN, 0});
+        for (const auto& worker : workers_) {
+            watched.push_back({worker->process.socket(), POLLIN, 0});
+            watched.push_back({worker->process.output(), POLLIN, 0});
+        }
+        if (poll(watched.data(), watched.size(), milliseconds_to_wait()) < 0 && errno != EINTR) break;
+        eventfd_t ignored = 0;
+        eventfd_read(wake_.get(), &ignored);
+        for (std::size_t i = 0; i < workers_.size(); ++i) {
+            if (watched[2 + 2 * i].revents) workers_[i]->process.drain();
+            if (watched[1 + 2 * i].revents) take_answers(*workers_[i]);
+        }
+        end_late();
+    }
+    for (const auto& worker : workers_) worker->process = Process{};
+}
+
+void CompilePool::start(Worker& worker) {
+    worker.process = Process{};
+    worker.reader = FrameReader{};
+    worker.ready = false;
+    std::vector<std::string> arguments{"--compile", "--memory-bytes", std::to_string(options_.memory_bytes)};
+    if (!scratch_.empty()) arguments.insert(arguments.end(), {"--scratch", scratch_.string()});
+    worker.since = Clock::now();
+    try {
+        worker.process = Process::start({.program = options_.worker, .arguments = arguments});
+    } catch (const Error& e) {
+        worker.failures = most_failures;
+        worker.trouble = e.what();
+    }
+}
+
+/// A worker that never got as far as its first word fails the jobs it is given, so that nobody waits for ever.
+void CompilePool::hand_out() {
+    for (const auto& worker : workers_) {
+        if (worker->job) continue;
+        const bool hopeless = worker->failures >= most_failures;
+        if (!worker->ready && !hopeless) continue;
+        {
+            const std::lock_guard lock{mutex_};
+            if (waiting_.empty()) return;
+            worker->job = std::move(waiting_.front());
+            waiting_.pop_front();
+        }
+        worker->since = Clock::now();
+        if (hopeless) {
+            finish(*worker, {.failure = failed(Ending::compile_failed,
+                                               fmt::format("the compiler does not start: {}", worker->trouble), "")});
+            continue;
+        }
+        worker->process.clear_text();
+        try {
+            send_frame(worker->process.socket(), static_cast<std::uint32_t>(Message::compile), worker->job->task);
+        } catch (const FrameError&) {
+            lose(*worker, Ending::compile_failed, "the compiler's process ended");
+        }
+    }
+}
+
+void CompilePool::take_answers(Worker& worker) {
+    try {
+        while (worker.reader.read_from(worker.process.socket())) {
+            while (const std::optional<Frame> frame = worker.reader.next()) {
+                worker.failures = 0;
+                const auto kind = static_cast<Message>(frame->type);
+                if (kind == Message::ready) {
+                    worker.ready = true;
+                } else if (kind == Message::compiled) {
+                    auto answer = frame->json().get<CompileAnswer>();
+                    Compiled result{
+                        .ok = answer.ok, .artefact = std::move(answer.artefact), .milliseconds = answer.milliseconds};
+                    if (!result.ok)
+                        result.failure = failed(Ending::compile_failed, first_error(answer.log), answer.log);
+                    else
+                        longest_s_ = std::max(longest_s_, answer.milliseconds * 1e-3);
+                    finish(worker, std::move(result));
+                } else if (kind == Message::failed) {
+                    finish(worker, {.failure = failed(Ending::compile_failed,
+                                                      frame->json().at("message").get<std::string>(), "")});
+                }
+            }
+        }
+    } catch (const FrameError&) {
+        lose(worker, Ending::compile_failed, "the compiler's process ended");
+    } catch (const nlohmann::json::exception&) {
+        lose(worker, Ending::compile_failed, "the compiler's process sent nonsense");
+    }
+}
+
+void CompilePool::finish(Worker& worker, Compiled result) {
+    if (!worker.job) return;
+    const double took_s = seconds_since(worker.since);
+    if (result.milliseconds == 0) result.milliseconds = took_s * 1e3;
+    result.failure.compile_ms = result.milliseconds;
+    ++finished_;
+    {
+        const std::lock_guard lock{mutex_};
+        busy_s_ += took_s;
+    }
+    const Done done = std::move(worker.job->done);
+    worker.job.reset();
+    done(std::move(result));
+}
+
+/// Ends a worker, answers its job, and puts another in its place.
+void CompilePool::lose(Worker& worker, Ending ending, const std::string& reason) {
+    const Exit exit = worker.process.stop(std::chrono::milliseconds{ending == Ending::compile_timeout ? 0 : 1000});
+    const std::string text = worker.process.text();
+    const bool memory =
+        exit.code == 12 || text.find("bad_alloc") != std::string::npos || text.find("emory") != std::string::npos;
+    std::string why = reason;
+    if (ending != Ending::compile_timeout)
+        why = memory ? fmt::format("the compiler ran out of memory, the limit is {} MiB", options_.memory_bytes >> 20)
+                     : fmt::format("{}: {}", reason, exit.text());
+    const bool never_ready = !worker.ready;
+    worker.failures =
+        never_ready ? worker.failures + 1 : 0;  // a source that crashes the compiler is no fault of the start
+    finish(worker, {.failure = failed(ending, why, text)});
+    {
+        const std::lock_guard lock{mutex_};
+        ++replaced_;
+    }
+    worker.process = Process{};
+    worker.trouble = text.substr(0, text.find('\n'));
+    if (worker.failures < most_failures) {
+        start(worker);
+        return;
+    }
+    const std::lock_guard lock{mutex_};
+    trouble_ = worker.trouble.empty() ? why : worker.trouble;
+}
+
+/// Twenty times the longest compile so far is a compile that goes wrong; never under 10 s, since machines stutter.
+double CompilePool::limit_s() const {
+    constexpr std::size_t enough = 8;
+    if (finished_ < enough || longest_s_ == 0) return options_.limit_s;
+    return std::min(options_.limit_s, std::max(10.0, 20 * longest_s_));
+}
+
+void CompilePool::end_late() {
+    for (const auto& worker : workers_) {
+        const bool starting = !worker->ready && worker->failures < most_failures;
+        if (starting && seconds_since(worker->since) > start_limit_s)
+            lose(*worker, Ending::compile_timeout, "the compiler does not start");
+        if (!worker->job || seconds_since(worker->since) < limit_s()) continue;
+        lose(*worker, Ending::compile_timeout, fmt::format("the compiler was ended after {:.1f} s", limit_s()));
+    }
+}
+
+int CompilePool::milliseconds_to_wait() const {
+    double soonest_s = 60;
+    for (const auto& worker : workers_)
+        if (worker->job) soonest_s = std::min(soonest_s, limit_s() - seconds_since(worker->since));
+    return static_cast<int>(std::clamp(soonest_s * 1e3 + 1, 1.0, 60e3));
+}
+
+}  // namespace autotune

@@ -1,0 +1,83 @@
+#include "tuner/worker/ragged.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "autotune/error.h"
+
+namespace autotune {
+namespace {
+
+using Fields = std::vector<std::pair<std::string, Value>>;
+
+void set_field(Fields& fields, const std::string& name, const Value& value) {
+    for (auto& [have, old] : fields)
+        if (have == name) old = value;
+}
+
+/// Every variation of one dimension, then the op's list.
+std::vector<Fields> variations(const Instance& instance) {
+    std::vector<Fields> all;
+    const Fields given = given_fields(instance);
+    for (const auto& [name, value] : given) {
+        const Field* field = instance.op().field(name);
+        const auto* extent = std::get_if<std::int64_t>(&value);
+        if (!field || field->kind != Field::Kind::dim || !extent) continue;
+        for (const std::int64_t other : {prime_below(*extent / 3), *extent - 1, *extent + 1, std::int64_t{1}}) {
+            if (other < 1 || other == *extent) continue;
+            all.push_back(given);
+            set_field(all.back(), name, other);
+        }
+    }
+    for (const auto& check : instance.op().check_problems) {
+        Fields fields = given;
+        for (const auto& [name, value] : check) set_field(fields, name, value);
+        all.push_back(std::move(fields));
+    }
+    return all;
+}
+
+double work_of(const Instance& instance) {
+    double elements = 0;
+    for (const BoundTensor& tensor : instance.tensors())
+        if (tensor.present) elements += static_cast<double>(tensor.elements);
+    return std::max(instance.flops(), elements);
+}
+
+}  // namespace
+
+std::int64_t prime_below(std::int64_t n) {
+    for (std::int64_t candidate = n; candidate > 2; --candidate) {
+        bool prime = candidate % 2 != 0;
+        for (std::int64_t d = 3; prime && d * d <= candidate; d += 2) prime = candidate % d != 0;
+        if (prime) return candidate;
+    }
+    return 2;
+}
+
+std::vector<std::pair<std::string, Value>> given_fields(const Instance& instance) {
+    Fields fields;
+    for (const auto& [name, value] : instance.problem().fields) {
+        const Field* field = instance.op().field(name);
+        if (field && field->from.empty() && !field->from_inputs) fields.emplace_back(name, value);
+    }
+    return fields;
+}
+
+std::vector<Instance> ragged_problems(const Instance& instance, const Config& config, double most_work) {
+    std::vector<Instance> found;
+    std::set<std::string> seen{instance.problem().text()};
+    for (const Fields& fields : variations(instance)) {
+        try {
+            Instance other = Instance::make(instance.op(), fields, instance.limits(),
+                                            {.scalars = instance.binding().scalars, .align = instance.binding().align});
+            if (work_of(other) > most_work * work_of(instance) || other.objection(config)) continue;
+            if (seen.insert(other.problem().text()).second) found.push_back(std::move(other));
+        } catch (const Error&) {  // no legal problem
+        }
+    }
+    return found;
+}
+
+}  // namespace autotune

@@ -1,0 +1,270 @@
+#include "tuner/worker/reference_desk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "autotune/error.h"
+#include "device/identity.h"
+#include "tuner/loader/user_reference.h"
+#include "tuner/worker/json_types.h"
+#include "tuner/worker/npy.h"
+#include "tuner/worker/ragged.h"
+
+namespace autotune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// A CPU reference that takes longer than this has its device stand-in asked.
+constexpr double worth_waiting_s = 0.1;
+/// What a plain loop in double does a second on one core, until one was seen.
+constexpr double first_guess_flops = 4e8;
+constexpr double most_small_flops = 2e8;
+constexpr std::size_t most_anchors = 2;
+constexpr int anchor_slot = 2;
+constexpr Patience unhurried{.limit_s = 600, .least_s = 600};
+
+bool is_special(const std::vector<TensorTask>& tensors) {
+    return std::ranges::any_of(tensors,
+                               [](const TensorTask& tensor) { return tensor.fill.kind == FillSpec::Kind::special; });
+}
+
+/// The op's own count, or a guess by what is touched.
+double work_of(const Instance& instance) {
+    if (instance.flops() > 0) return instance.flops();
+    double elements = 0;
+    for (const BoundTensor& tensor : instance.tensors())
+        if (tensor.present) elements += static_cast<double>(tensor.elements);
+    return 50 * elements;
+}
+
+using Fields = std::vector<std::pair<std::string, Value>>;
+
+void set_field(Fields& fields, const std::string& name, const Value& value) {
+    for (auto& [have, old] : fields)
+        if (have == name) {
+            old = value;
+            return;
+        }
+    fields.emplace_back(name, value);
+}
+
+/// Cuts the dims that may vary to `sizes`, in turn.
+Fields cut_down(const Instance& instance, std::span<const std::int64_t> sizes, bool exact_too) {
+    Fields fields = given_fields(instance);
+    std::size_t next = 0;
+    for (auto& [name, value] : fields) {
+        const Field* field = instance.op().field(name);
+        const auto* extent = std::get_if<std::int64_t>(&value);
+        if (!field || field->kind != Field::Kind::dim || !extent || (!field->near && !exact_too)) continue;
+        value = std::min(*extent, sizes[next++ % sizes.size()]);
+    }
+    return fields;
+}
+
+}  // namespace
+
+std::vector<Instance> small_problems(const Instance& instance) {
+    constexpr std::array<std::int64_t, 4> odd{37, 53, 29, 67}, even{64, 32, 128, 64};
+    std::vector<Fields> tries;
+    for (const auto& check : instance.op().check_problems) {
+        Fields fields = cut_down(instance, odd, false);
+        for (const auto& [name, value] : check) {
+            const Field* field = instance.op().field(name);
+            if (field && field->kind == Field::Kind::dim) set_field(fields, name, value);
+        }
+        tries.push_back(std::move(fields));
+    }
+    tries.insert(tries.begin(), cut_down(instance, odd, false));
+    tries.push_back(cut_down(instance, even, false));
+    tries.push_back(cut_down(instance, even, true));
+    std::vector<Instance> found;
+    for (const Fields& fields : tries) {
+        if (found.size() == most_anchors) break;
+        try {
+            Instance small =
+                Instance::make(instance.op(), fields, instance.limits(), {.scalars = instance.binding().scalars});
+            const bool is_new =
+                std::ranges::none_of(found, [&](const Instance& other) { return other.problem() == small.problem(); });
+            if (is_new && work_of(small) <= most_small_flops) found.push_back(std::move(small));
+        } catch (const Error&) {  // no legal problem
+        }
+    }
+    return found;
+}
+
+ReferenceDesk::ReferenceDesk(std::filesystem::path worker, std::filesystem::path host_cache, RunLane& lane,
+                             BinaryStore& store)
+    : worker_{std::move(worker)},
+      host_cache_{std::move(host_cache)},
+      lane_{lane},
+      store_{store},
+      flops_per_s_{first_guess_flops * static_cast<double>(usable_threads())},
+      thread_{std::make_unique<JobThread>()} {
+    thread_->post([this] {
+        try {
+            client_ = std::make_unique<RunClient>(worker_, "--reference");
+        } catch (const Error&) {  // said when it is needed
+        }
+    });
+}
+
+ReferenceDesk::~ReferenceDesk() { thread_.reset(); }
+
+std::future<std::shared_ptr<const HeldProblem>> ReferenceDesk::begin(const Instance& instance, std::uint64_t seed,
+                                                                     int slot, bool rotate) {
+    return thread_->begin([this, instance, seed, slot, rotate] { return make(instance, seed, slot, rotate); });
+}
+
+bool ReferenceDesk::prefers_device(const Instance& instance) const {
+    return !instance.op().reference.launches.empty() && work_of(instance) / flops_per_s_ > worth_waiting_s;
+}
+
+void ReferenceDesk::expect(const Instance& instance, const std::string& arch) {
+    if (instance.op().reference.kind == Reference::Kind::cpp && prefers_device(instance))
+        store_.expect(instance.reference_sources(), arch, true);
+}
+
+std::shared_ptr<const HeldProblem> ReferenceDesk::make(const Instance& instance, std::uint64_t seed, int slot,
+                                                       bool rotate) {
+    const Op& op = instance.op();
+    HeldProblem problem;
+    problem.task = {.slot = slot, .tensors = tensor_tasks(instance, seed), .rotate = rotate};
+    problem.reference.slot = slot;
+    problem.reference.may_be_nan = is_special(problem.task.tensors);
+    if (!op.inputs_cpp.empty() && op.reference.kind != Reference::Kind::cpp) evaluate(instance, seed, problem, true);
+    switch (op.reference.kind) {
+        case Reference::Kind::none:
+            throw Error{Error::Kind::usage,
+                        fmt::format("op '{}' has no reference, so no result of it can be checked", op.name),
+                        "add [reference] to its .toml file"};
+        case Reference::Kind::kernel: {
+            const Variant* variant = op.variant(op.reference.kernel);
+            const std::optional<Config> config = variant ? instance.defaults_of(*variant) : std::nullopt;
+            if (!config)
+                throw Error{Error::Kind::usage, fmt::format("the reference of '{}', variant '{}', cannot run here",
+                                                            op.name, op.reference.kernel)};
+            problem.reference.kind = ReferenceTask::Kind::kernel;
+            problem.reference.candidate =
+                compiled(instance, instance.sources(*config), instance.launches(*config), slot);
+            problem.words = fmt::format("kernel {}", op.reference.kernel);
+            break;
+        }
+        case Reference::Kind::npy:
+            problem.values = npy_values(op, problem.task.tensors);
+            problem.words = "recorded values";
+            break;
+        case Reference::Kind::cpp:
+            if (prefers_device(instance) && op.inputs_cpp.empty() && anchored(instance)) {
+                problem.reference.kind = ReferenceTask::Kind::device;
+                problem.reference.candidate =
+                    compiled(instance, instance.reference_sources(), instance.reference_launches(), slot);
+                problem.words = "device, fp64, anchored";
+            } else {
+                evaluate(instance, seed, problem, false);
+                problem.words = "CPU, fp64";
+            }
+            break;
+    }
+    return std::make_shared<const HeldProblem>(std::move(problem));
+}
+
+EvaluateTask ReferenceDesk::evaluation_of(const Instance& instance, std::uint64_t seed,
+                                          const std::vector<TensorTask>& tensors) {
+    const Op& op = instance.op();
+    const HostCompiler compiler{.cache = host_cache_};
+    EvaluateTask task{.op = op.name,
+                      .tensors = tensors,
+                      .fields = field_tasks(instance),
+                      .seed = seed,
+                      .threads = static_cast<int>(usable_threads())};
+    if (op.reference.kind == Reference::Kind::cpp && has_user_code(op, op.reference.cpp))
+        task.library = compile_user_code(op, op.reference.cpp, compiler).string();
+    else if (op.reference.kind == Reference::Kind::cpp && !op.reference.cpp.empty())
+        task.op = std::filesystem::path{op.reference.cpp}.stem().string();
+    if (!op.inputs_cpp.empty()) task.inputs_library = compile_user_code(op, op.inputs_cpp, compiler).string();
+    return task;
+}
+
+/// Runs the C++ reference; its values, and inputs that a generator made, become the problem's.
+void ReferenceDesk::evaluate(const Instance& instance, std::uint64_t seed, HeldProblem& problem, bool inputs_only) {
+    EvaluateTask task = evaluation_of(instance, seed, problem.task.tensors);
+    task.inputs_only = inputs_only;
+    const auto start = Clock::now();
+    try {
+        if (!client_ || !client_->alive()) client_ = std::make_unique<RunClient>(worker_, "--reference");
+        Frame frame = client_->ask(Message::evaluate, task, {}, unhurried);
+        const nlohmann::json body = frame.json();
+        const auto values = body.at("values").get<std::size_t>(), inputs = body.at("inputs").get<std::size_t>();
+        if (values + inputs != frame.fds.size())
+            throw Error{Error::Kind::internal, "the reference's worker lost its results"};
+        for (std::size_t i = 0; i < values; ++i) problem.values.push_back(std::move(frame.fds[i]));
+        for (std::size_t i = 0; i < inputs; ++i) problem.contents.push_back(std::move(frame.fds[values + i]));
+    } catch (const WorkerLost& e) {
+        throw Error{Error::Kind::usage,
+                    fmt::format("the C++ reference of '{}' failed: {}", instance.op().name, e.what())};
+    }
+    const double took_s = std::chrono::duration<double>(Clock::now() - start).count();
+    if (took_s > 0.02) flops_per_s_ = work_of(instance) / took_s;
+    if (problem.contents.empty()) return;
+    int next = 0;
+    for (TensorTask& tensor : problem.task.tensors)
+        if (tensor.present && (tensor.role == Role::in || tensor.role == Role::inout)) tensor.contents = next++;
+}
+
+CandidateTask ReferenceDesk::compiled(const Instance& instance, std::vector<SourceSpec> sources,
+                                      LaunchSequence sequence, int slot) {
+    const BinariesResult result = store_.get(std::move(sources), arch_name(instance.limits().cc));
+    if (!result.binaries)
+        throw Error{Error::Kind::usage, fmt::format("the reference kernel of '{}' does not compile: {}",
+                                                    instance.op().name, result.failure.reason)};
+    return {.slot = slot,
+            .sources = result.binaries->sources,
+            .artefacts = result.binaries->artefacts,
+            .sequence = std::move(sequence)};
+}
+
+/// Whether the device reference may be believed for problems of this kind; false when no small problem can tell.
+bool ReferenceDesk::anchored(const Instance& instance) {
+    std::string key = instance.op().name;
+    for (const SourceSpec& source : instance.reference_sources()) key += ' ' + source.hash();
+    for (const auto& [name, value] : instance.problem().fields)
+        if (const Field* field = instance.op().field(name); field && field->kind != Field::Kind::dim)
+            key += fmt::format(" {}={}", name, to_text(value));
+    if (anchored_.contains(key)) return true;
+    const std::vector<Instance> small = small_problems(instance);
+    if (small.empty()) return false;
+    for (const Instance& problem : small) anchor(problem);
+    anchored_.insert(key);
+    return true;
+}
+
+void ReferenceDesk::anchor(const Instance& small) {
+    constexpr std::uint64_t seed = 0x5eed;
+    HeldProblem problem;
+    problem.task = {.slot = anchor_slot, .tensors = tensor_tasks(small, seed), .rotate = false};
+    problem.reference = {.slot = anchor_slot};
+    evaluate(small, seed, problem, false);
+    const ReferenceTask device{
+        .slot = anchor_slot,
+        .kind = ReferenceTask::Kind::device,
+        .candidate = compiled(small, small.reference_sources(), small.reference_launches(), anchor_slot)};
+    const auto comparisons = lane_.thread().run([&] {
+        lane_.prepare(problem.task, problem.contents);
+        lane_.set_reference(problem.reference, problem.values);
+        auto found = lane_.ask(Message::anchor, device, unhurried).json().get<std::vector<Comparison>>();
+        lane_.drop(anchor_slot);
+        return found;
+    });
+    for (const Comparison& comparison : comparisons)
+        if (comparison.bad > 0)
+            throw Error{Error::Kind::usage, fmt::format("the device reference of '{}' disagrees with its C++ reference "
+                                                        "on {}: element {} is {:.6g}, not {:.6g}",
+                                                        small.op().name, small.problem().text(), comparison.first_bad,
+                                                        comparison.got, comparison.want)};
+}
+
+}  // namespace autotune

@@ -1,0 +1,59 @@
+#ifndef AUTOTUNE_TUNER_WORKER_REFERENCE_DESK_H
+#define AUTOTUNE_TUNER_WORKER_REFERENCE_DESK_H
+
+#include <filesystem>
+#include <future>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "tuner/model/instance.h"
+#include "tuner/worker/binary_store.h"
+#include "tuner/worker/job_thread.h"
+#include "tuner/worker/run_client.h"
+#include "tuner/worker/run_lane.h"
+
+namespace autotune {
+
+/// Makes problems ready to be held: chooses the reference and gets it. A C++ reference runs in a worker of its own
+/// where that takes a fraction of a second; else the op's device reference stands in, after it agreed with the C++ one
+/// on a small, ragged problem.
+class ReferenceDesk {
+public:
+    /// lane, store: outlive this. host_cache: where a user's compiled references are kept.
+    ReferenceDesk(std::filesystem::path worker, std::filesystem::path host_cache, RunLane& lane, BinaryStore& store);
+    ~ReferenceDesk();
+    ReferenceDesk(const ReferenceDesk&) = delete;
+    ReferenceDesk& operator=(const ReferenceDesk&) = delete;
+
+    /// rotate: as many sets of buffers as timing needs. The future throws Error{usage} for a reference that fails,
+    /// crashes, gives a NaN or disagrees with its stand-in. It uses the lane, so the lane must not wait for it.
+    std::future<std::shared_ptr<const HeldProblem>> begin(const Instance& instance, std::uint64_t seed, int slot,
+                                                          bool rotate);
+    /// Starts compiling what `begin` will need.
+    void expect(const Instance& instance, const std::string& arch);
+
+private:
+    std::shared_ptr<const HeldProblem> make(const Instance& instance, std::uint64_t seed, int slot, bool rotate);
+    bool prefers_device(const Instance& instance) const;
+    EvaluateTask evaluation_of(const Instance& instance, std::uint64_t seed, const std::vector<TensorTask>& tensors);
+    void evaluate(const Instance& instance, std::uint64_t seed, HeldProblem& problem, bool inputs_only);
+    CandidateTask compiled(const Instance& instance, std::vector<SourceSpec> sources, LaunchSequence sequence,
+                           int slot);
+    bool anchored(const Instance& instance);
+    void anchor(const Instance& small);
+
+    std::filesystem::path worker_, host_cache_;
+    RunLane& lane_;
+    BinaryStore& store_;
+    std::unique_ptr<RunClient> client_;
+    double flops_per_s_;  ///< of the CPU reference, as far as seen
+    std::set<std::string> anchored_;
+    std::unique_ptr<JobThread> thread_;
+};
+
+/// Small problems like this one: its flags and choices, the op's check problems, and dims cut down to odd sizes.
+std::vector<Instance> small_problems(const Instance& instance);
+
+}  // namespace autotune
+#endif

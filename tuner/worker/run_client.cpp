@@ -1,0 +1,87 @@
+#include "tuner/worker/run_client.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "autotune/error.h"
+
+namespace autotune {
+namespace {
+
+using Json = nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+Clock::time_point after(double seconds) {
+    return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>{seconds});
+}
+
+double limit_for(const Patience& patience, double expect_s) {
+    if (expect_s <= 0) return std::max(patience.limit_s, patience.least_s);
+    return std::max(patience.least_s, patience.times_expected * expect_s);
+}
+
+Error error_from(const Json& body) {
+    const int kind = std::clamp(body.value("kind", static_cast<int>(Error::Kind::internal)), 0,
+                                static_cast<int>(Error::Kind::internal));
+    return Error{static_cast<Error::Kind>(kind), body.at("message").get<std::string>(), body.value("help", "")};
+}
+
+}  // namespace
+
+RunClient::RunClient(const std::filesystem::path& worker, const std::string& mode, std::vector<std::string> more) {
+    more.insert(more.begin(), mode);
+    process_ = Process::start({.program = worker, .arguments = std::move(more)});
+}
+
+void RunClient::lose(Ending ending, const std::string& reason) {
+    const Exit exit = process_.stop(std::chrono::milliseconds{ending == Ending::crashed ? 2000 : 0});
+    const std::string why = ending == Ending::crashed ? fmt::format("{}: {}", reason, exit.text()) : reason;
+    throw WorkerLost{ending, why, take_text()};
+}
+
+std::string RunClient::take_text() {
+    process_.drain();
+    std::string text = process_.text();
+    process_.clear_text();
+    return text;
+}
+
+Frame RunClient::ask(Message type, const Json& body, std::span<const int> fds, const Patience& patience) {
+    std::string phase = "starting";
+    double limit_s = limit_for(patience, 0);
+    auto until = after(limit_s);
+    try {
+        if (!process_.running()) throw FrameError{"the worker ended"};
+        send_frame(process_.socket(), static_cast<std::uint32_t>(type), body, fds);
+        while (true) {
+            while (std::optional<Frame> frame = reader_.next()) {
+                const auto kind = static_cast<Message>(frame->type);
+                if (kind == Message::failed) throw error_from(frame->json());
+                if (kind != Message::ready && kind != Message::progress) return std::move(*frame);
+                const Json news = frame->json();
+                phase = news.value("phase", "starting");
+                limit_s = limit_for(patience, news.value("expect_s", 0.0));
+                until = after(limit_s);
+            }
+            std::array<pollfd, 2> watched{pollfd{process_.socket(), POLLIN, 0}, pollfd{process_.output(), POLLIN, 0}};
+            const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+            if (left <= 0) lose(Ending::timed_out, fmt::format("it was ended after {:.1f} s of {}", limit_s, phase));
+            const int ready = poll(watched.data(), watched.size(), static_cast<int>(std::min<long>(left, 1000)));
+            if (ready < 0 && errno != EINTR) throw FrameError{"polling a worker failed"};
+            process_.drain();
+            reader_.read_from(process_.socket());
+        }
+    } catch (const FrameError& e) {
+        lose(Ending::crashed, fmt::format("its process ended while {}", phase));
+    } catch (const Json::exception& e) {
+        lose(Ending::crashed, fmt::format("its process sent nonsense while {}: {}", phase, e.what()));
+    }
+}
+
+}  // namespace autotune

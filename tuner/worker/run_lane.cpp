@@ -1,0 +1,133 @@
+#include "tuner/worker/run_lane.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "autotune/error.h"
+#include "tuner/worker/json_types.h"
+
+namespace autotune {
+namespace {
+
+/// Contexts, fills and references: slow on a busy machine, and nothing a candidate can stretch.
+constexpr Patience steady{.limit_s = 120, .least_s = 120};
+constexpr int most_attempts = 3;
+
+std::vector<int> numbers_of(const std::vector<Fd>& fds) {
+    std::vector<int> numbers;
+    for (const Fd& fd : fds) numbers.push_back(fd.get());
+    return numbers;
+}
+
+}  // namespace
+
+RunLane::RunLane(std::filesystem::path worker, int gpu)
+    : worker_{std::move(worker)}, gpu_{gpu}, thread_{std::make_unique<JobThread>()} {
+    identified_ = thread_->begin([this] { identify(); }).share();
+    thread_->post([this] {
+        try {
+            ensure();
+        } catch (const std::exception&) {  // the first request that needs the device says it
+        }
+    });
+}
+
+RunLane::~RunLane() { thread_.reset(); }
+
+const DeviceIdentity& RunLane::device() {
+    identified_.get();
+    return identity_;
+}
+
+/// Which device it is, before its context is made: that is all the caller needs to load its problem.
+void RunLane::identify() {
+    try {
+        client_ = std::make_unique<RunClient>(worker_, "--run");
+        const auto devices = client_->ask(Message::devices, nlohmann::json::object(), {}, steady)
+                                 .json()
+                                 .get<std::vector<DeviceIdentity>>();
+        if (gpu_ < 0 || static_cast<std::size_t>(gpu_) >= devices.size())
+            throw Error{Error::Kind::device, fmt::format("there is no GPU {}: {} found here", gpu_, devices.size()),
+                        "autotune doctor"};
+        identity_ = devices[static_cast<std::size_t>(gpu_)];
+    } catch (const WorkerLost& e) {
+        client_.reset();
+        throw Error{Error::Kind::device, fmt::format("the GPUs could not be listed: {}", e.what())};
+    }
+}
+
+void RunLane::start() {
+    if (!client_ || !client_->alive())
+        client_ = spare_ && spare_->alive() ? std::move(spare_) : std::make_unique<RunClient>(worker_, "--run");
+    spare_.reset();
+    client_->ask(Message::open, {{"gpu", gpu_}}, {}, steady);
+    open_ = true;
+    for (const auto& [slot, problem] : held_) {
+        client_->ask(Message::prepare, problem->task, numbers_of(problem->contents), steady);
+        client_->ask(Message::reference, problem->reference, numbers_of(problem->values), steady);
+    }
+}
+
+void RunLane::ensure() {
+    for (int attempt = 1; !open_; ++attempt) {
+        try {
+            start();
+        } catch (const WorkerLost& e) {
+            retire();
+            if (attempt == most_attempts)
+                throw Error{Error::Kind::device,
+                            fmt::format("the worker for GPU {} does not start: {}{}", gpu_, e.what(),
+                                        e.log().empty() ? "" : ": " + e.log().substr(0, e.log().find('\n')))};
+        }
+    }
+}
+
+void RunLane::retire() {
+    if (std::exchange(open_, false)) ++replaced_;
+    client_.reset();
+}
+
+Frame RunLane::ask(Message type, const nlohmann::json& body, const Patience& patience, std::span<const int> fds) {
+    ensure();
+    try {
+        return client_->ask(type, body, fds, patience);
+    } catch (const WorkerLost&) {
+        retire();
+        throw;
+    }
+}
+
+Frame RunLane::ask_surely(Message type, const nlohmann::json& body, std::span<const int> fds) {
+    try {
+        return ask(type, body, steady, fds);
+    } catch (const WorkerLost& e) {
+        throw Error{Error::Kind::device, fmt::format("the worker for GPU {} failed: {}", gpu_, e.what())};
+    }
+}
+
+bool RunLane::prepare(const ProblemTask& task, const std::vector<Fd>& contents) {
+    return ask_surely(Message::prepare, task, numbers_of(contents)).json().value("warm", false);
+}
+
+void RunLane::set_reference(const ReferenceTask& task, const std::vector<Fd>& values) {
+    ask_surely(Message::reference, task, numbers_of(values));
+}
+
+bool RunLane::hold(std::shared_ptr<const HeldProblem> problem) {
+    held_.erase(problem->task.slot);
+    const bool warm = prepare(problem->task, problem->contents);
+    set_reference(problem->reference, problem->values);
+    held_[problem->task.slot] = std::move(problem);
+    if (!spare_) spare_ = std::make_unique<RunClient>(worker_, "--run");
+    return warm;
+}
+
+void RunLane::drop(int slot) {
+    held_.erase(slot);
+    ask_surely(Message::drop, {{"slot", slot}});
+}
+
+std::string RunLane::take_text() { return client_ ? client_->take_text() : std::string{}; }
+
+}  // namespace autotune

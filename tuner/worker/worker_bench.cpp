@@ -1,0 +1,661 @@
+#include "tuner/worker/worker_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <limits>
+#include <mutex>
+#include <numeric>
+#include <random>
+
+#include "autotune/error.h"
+#include "device/identity.h"
+#include "tuner/model/space.h"
+#include "tuner/worker/binary_store.h"
+#include "tuner/worker/gates.h"
+#include "tuner/worker/json_types.h"
+#include "tuner/worker/ragged.h"
+#include "tuner/worker/reference_desk.h"
+#include "tuner/worker/run_lane.h"
+
+namespace autotune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+double median(std::vector<double> values) {
+    if (values.empty()) return 0;
+    const auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), half, values.end());
+    return *half;
+}
+
+/// What an effort means for one trial, one round and the re-check.
+struct EffortPlan {
+    int samples;
+    double at_least_us;    ///< of one sample
+    double most_ms;        ///< of all samples of a long candidate
+    double drop_factor;    ///< over the best so far
+    bool twice;            ///< a second run must give the same bits
+    double round_us;       ///< of one sample in final rounds
+    double warm_up_s;      ///< before them
+    int seeds;             ///< other inputs that the winner meets
+    double most_work;      ///< of a ragged problem, relative to the problem
+    std::size_t problems;  ///< ragged ones at most
+};
+
+EffortPlan plan_for(Effort effort) {
+    switch (effort) {
+        case Effort::quick:
+            return {3, 100, 8, 1.2, false, 500, 0.02, 1, 0.6, 6};
+        case Effort::normal:
+            return {5, 300, 20, 1.5, true, 2000, 0.05, 2, 1.1, 16};
+        case Effort::full:
+            return {9, 1000, 100, 2.0, true, 4000, 0.2, 4, 2.5, 64};
+    }
+    return plan_for(Effort::normal);
+}
+
+std::filesystem::path usual_cache_dir() {
+    if (const char* given = std::getenv("AUTOTUNE_CACHE_DIR"); given && *given) return given;
+    if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) return std::filesystem::path{xdg} / "autotune";
+    if (const char* home = std::getenv("HOME"); home && *home) return std::filesystem::path{home} / ".cache/autotune";
+    return "/tmp/autotune-cache";
+}
+
+struct Trial {
+    Config config;
+    Outcome outcome;
+    bool done = false, cancelled = false;  ///< guarded by the bench's mutex
+};
+
+/// How long candidates waited for the device in vain.
+class IdleMeter {
+public:
+    void begin_waiting() {
+        if (outstanding_++ == 0) since_ = Clock::now();
+    }
+    void end_waiting() {
+        if (--outstanding_ == 0) waited_s_ += seconds_since(since_);
+    }
+    void add_busy(double seconds) { busy_s_ += seconds; }
+    double idle_share() const {
+        const double waited = waited_s_ + (outstanding_ > 0 ? seconds_since(since_) : 0);
+        return waited > 0 ? std::clamp(1 - busy_s_ / waited, 0.0, 1.0) : 0;
+    }
+
+private:
+    int outstanding_ = 0;
+    Clock::time_point since_{};
+    double waited_s_ = 0, busy_s_ = 0;
+};
+
+class RealBench final : public WorkerBench {
+public:
+    explicit RealBench(const WorkerOptions& options)
+        : options_{with_paths(options)},
+          plan_{plan_for(options.effort)},
+          patience_{
+              .limit_s = options.trial_limit_s, .least_s = std::min(2.0, options.trial_limit_s), .times_expected = 10},
+          lane_{options_.worker, options.gpu},
+          store_{{.worker = options_.worker, .workers = options.compile_workers, .limit_s = options.compile_limit_s},
+                 options.keep_artefacts ? std::numeric_limits<std::size_t>::max() : 256},
+          desk_{options_.worker, options_.cache_dir / "host", lane_, store_} {}
+
+    ~RealBench() override {
+        const std::lock_guard lock{mutex_};
+        for (const auto& trial : trials_) trial->cancelled = true;
+    }
+
+    const DeviceIdentity& device() override { return lane_.device(); }
+
+    Preparation prepare(const Instance& instance) override;
+    std::size_t capacity() const override { return store_.pool().workers() + 4; }
+    void submit(const Config& config) override;
+    Outcome next(const std::function<void()>& idle) override;
+    void cancel() override;
+    void best_so_far(double time_us) override { note_best(time_us); }
+    std::vector<Outcome> rounds(std::span<const Config> finalists, int rounds) override;
+    Verification verify(const Config& config) override;
+    std::optional<Artefact> artefact(const Config& config) override;
+    BenchUse use() const override;
+
+private:
+    static WorkerOptions with_paths(WorkerOptions options) {
+        options.worker = find_worker(options.worker);
+        if (options.cache_dir.empty()) options.cache_dir = usual_cache_dir();
+        return options;
+    }
+
+    const Instance& instance() const {
+        if (!instance_) throw Error{Error::Kind::internal, "no problem was prepared"};
+        return *instance_;
+    }
+    std::string arch() const { return arch_name(instance_->limits().cc); }
+
+    // What overlaps with the opening of the device.
+    void compile_ahead();
+
+    // One trial, from its binaries to its outcome.
+    void take_binaries(const std::shared_ptr<Trial>& trial, BinariesResult result);
+    void enqueue(std::function<void()> job);
+    void try_out(const std::shared_ptr<Trial>& trial, const TrialTask& task);
+    void finish(const std::shared_ptr<Trial>& trial, Outcome outcome);
+    Outcome ask_trial(const TrialTask& task);
+    void note_best(double time_us);
+    LaunchSequence sequence_of(const Instance& problem, const Config& config, const Binaries& binaries) const;
+    CandidateTask candidate_of(const Instance& problem, const Config& config, std::shared_ptr<const Binaries> binaries,
+                               int slot) const;
+    TrialTask trial_task(CandidateTask candidate);
+
+    // Final rounds and the re-check.
+    struct Finalist {
+        std::size_t number = 0;
+        CandidateTask task;
+        std::vector<double> clocks;
+    };
+    std::vector<Finalist> load_finalists(std::span<const Config> finalists, std::vector<Outcome>& outcomes);
+    bool run_rounds(std::vector<Finalist>& finalists, int rounds, std::vector<Outcome>& outcomes);
+    void warm_up(std::vector<Finalist>& finalists, std::size_t& running);
+    void take_sample(Finalist& finalist, bool watch, Outcome& outcome, DeviceState& state);
+    void sum_up(std::vector<Finalist>& finalists, const DeviceState& state, std::vector<Outcome>& outcomes);
+    std::optional<Outcome> check_on(const Instance& problem, const Config& config,
+                                    std::shared_ptr<const HeldProblem> held, Verification& verification);
+
+    const WorkerOptions options_;
+    const EffortPlan plan_;
+    const Patience patience_;
+    std::optional<Instance> instance_;
+    std::optional<double> bandwidth_gbs_;
+    double floor_us_ = 0;
+    std::atomic<double> best_us_ = 0;
+    std::atomic<bool> graph_ = true;
+    int rounds_begun_ = 0;
+
+    mutable std::mutex mutex_;
+    std::condition_variable finished_;
+    std::deque<std::shared_ptr<Trial>> trials_;     ///< guarded, as what follows
+    std::vector<std::function<void()>> held_back_;  ///< until the first trial, the default's, is done
+    std::shared_ptr<Trial> first_;
+    bool first_done_ = false;
+    IdleMeter meter_;
+    double check_s_ = 0, time_s_ = 0;
+
+    // In this order: the store's thread posts to the lane, and the desk uses both.
+    RunLane lane_;
+    BinaryStore store_;
+    ReferenceDesk desk_;
+};
+
+// ---- Preparing a problem.
+
+Preparation RealBench::prepare(const Instance& instance) {
+    cancel();
+    instance_ = instance;
+    best_us_ = 0;
+    graph_ = true;
+    first_ = nullptr;
+    first_done_ = false;
+    compile_ahead();
+    auto ready = desk_.begin(instance, options_.seed, 0, true);
+    if (!bandwidth_gbs_)
+        bandwidth_gbs_ = lane_.thread().run([this] {
+            return lane_.ask_surely(Message::bandwidth, nlohmann::json::object()).json().at("gbs").get<double>();
+        });
+    const std::shared_ptr<const HeldProblem> problem = ready.get();
+    const bool warm = lane_.thread().run([&] { return lane_.hold(problem); });
+    if (const std::string trouble = store_.pool().trouble(); !trouble.empty())
+        throw Error{Error::Kind::compile, fmt::format("no compiler: {}", trouble), "autotune doctor"};
+
+    std::size_t smallest = 8;
+    for (const BoundTensor& tensor : instance.tensors())
+        if (tensor.present && tensor.role == Role::in && info(tensor.dtype).floating)
+            smallest = std::min(smallest, size_of(tensor.dtype));
+    floor_us_ = floor_us(instance.flops(), instance.bytes(), device(), *bandwidth_gbs_, smallest);
+    return {.reference = problem->words,
+            .method = "graph",
+            .copy_bandwidth_gbs = *bandwidth_gbs_,
+            .floor_us = floor_us_,
+            .warm = warm};
+}
+
+/// While the device is opened and the reference is made, compilers would stand idle: they begin with the default, the
+/// reference, the other variants' defaults and, where the space is small, with all of it.
+void RealBench::compile_ahead() {
+    constexpr double small_space = 4096;
+    constexpr std::size_t most = 64;
+    try {
+        store_.expect(instance().sources(instance().default_config()), arch(), true);
+        desk_.expect(instance(), arch());
+        double raw = 0;
+        for (const Variant& variant : instance().op().variants) {
+            double values = 1;
+            for (const Parameter& parameter : variant.parameters)
+                values *= static_cast<double>(parameter.values.size());
+            raw += values;
+            const std::optional<Config> config = instance().defaults_of(variant);
+            if (config && !instance().objection(*config)) store_.expect(instance().sources(*config), arch());
+        }
+        if (raw > small_space) return;
+        const Space space = Space::make(instance());
+        if (space.size() > most) return;
+        for (std::size_t i = 0; i < space.size(); ++i) store_.expect(instance().sources(space.config(i)), arch());
+    } catch (const Error&) {  // whoever asks for it in earnest is told
+    }
+}
+
+// ---- Trials.
+
+void RealBench::submit(const Config& config) {
+    auto trial = std::make_shared<Trial>(Trial{.config = config});
+    {
+        const std::lock_guard lock{mutex_};
+        trials_.push_back(trial);
+        meter_.begin_waiting();
+        if (!first_) first_ = trial;
+    }
+    try {
+        if (const std::optional<std::string> objection = instance().objection(config))
+            return finish(trial, {.ending = Ending::not_valid, .reason = *objection});
+        store_.want(instance().sources(config), arch(),
+                    [this, trial](BinariesResult result) { take_binaries(trial, std::move(result)); });
+    } catch (const Error& e) {
+        finish(trial, {.ending = Ending::compile_failed, .reason = e.what()});
+    }
+}
+
+/// On the pool's thread, or the caller's when the binaries were there already.
+void RealBench::take_binaries(const std::shared_ptr<Trial>& trial, BinariesResult result) {
+    if (!result.binaries) return finish(trial, std::move(result.failure));
+    try {
+        const CandidateTask candidate = candidate_of(instance(), trial->config, result.binaries, 0);
+        const Resources used = resources_of(*result.binaries, candidate.sequence, instance().limits());
+        Outcome facts;
+        facts.compile_ms = result.compile_ms;
+        facts.registers = used.registers;
+        facts.spill_bytes = used.spill_bytes;
+        facts.shared_bytes = used.shared_bytes;
+        facts.blocks_per_sm = used.blocks_per_sm;
+        {
+            const std::lock_guard lock{mutex_};
+            trial->outcome = facts;
+        }
+        const Variant* variant = instance().op().variant(trial->config.variant);
+        if (std::optional<Outcome> failure = gate(*variant, *result.binaries, candidate.sequence, instance().limits()))
+            return finish(trial, std::move(*failure));
+        const auto job = [this, trial, candidate] { try_out(trial, trial_task(candidate)); };
+        const std::lock_guard lock{mutex_};
+        if (first_done_ || trial == first_)
+            lane_.thread().post(job);
+        else
+            held_back_.push_back(job);  // the default sets the method, and what others are measured against
+    } catch (const std::exception& e) {
+        finish(trial, {.ending = Ending::compile_failed, .reason = e.what()});
+    }
+}
+
+LaunchSequence RealBench::sequence_of(const Instance& problem, const Config& config, const Binaries& binaries) const {
+    if (!problem.needs_blocks_per_sm(config)) return problem.launches(config);
+    // The grid depends on how many blocks fit, which does not depend on the grid.
+    const int blocks = std::max(1, resources_of(binaries, problem.launches(config, 1), problem.limits()).blocks_per_sm);
+    return problem.launches(config, blocks);
+}
+
+CandidateTask RealBench::candidate_of(const Instance& problem, const Config& config,
+                                      std::shared_ptr<const Binaries> binaries, int slot) const {
+    const Variant* variant = problem.op().variant(config.variant);
+    return {.slot = slot,
+            .sources = binaries->sources,
+            .artefacts = binaries->artefacts,
+            .sequence = sequence_of(problem, config, *binaries),
+            .deterministic = variant->deterministic,
+            .idempotent = variant->idempotent};
+}
+
+TrialTask RealBench::trial_task(CandidateTask candidate) {
+    const double best = best_us_;
+    return {.candidate = std::move(candidate),
+            .twice = plan_.twice,
+            .plan = {.warmup = 1,
+                     .samples = plan_.samples,
+                     .at_least_us = plan_.at_least_us,
+                     .drop_above_us = best * plan_.drop_factor,
+                     .graph = graph_},
+            .most_ms = plan_.most_ms,
+            .floor_us = floor_us_,
+            .expect_s = best * 1e-6};
+}
+
+/// On the lane's thread.
+void RealBench::try_out(const std::shared_ptr<Trial>& trial, const TrialTask& task) {
+    {
+        const std::lock_guard lock{mutex_};
+        if (trial->cancelled) return;
+    }
+    const auto start = Clock::now();
+    Outcome outcome = ask_trial(task);
+    if (outcome.ok()) {
+        note_best(outcome.time_us);
+        if (outcome.method == "events") graph_ = false;
+    }
+    {
+        const std::lock_guard lock{mutex_};
+        meter_.add_busy(seconds_since(start));
+        check_s_ += outcome.check_ms * 1e-3;
+        time_s_ += outcome.time_ms * 1e-3;
+    }
+    finish(trial, std::move(outcome));
+}
+
+/// Asks the run worker; one that is lost is that candidate's outcome, and replaced for the next.
+Outcome RealBench::ask_trial(const TrialTask& task) {
+    try {
+        const nlohmann::json body = lane_.ask(Message::trial, task, patience_).json();
+        auto outcome = body.at("outcome").get<Outcome>();
+        if (std::string text = lane_.take_text(); !outcome.ok()) outcome.log = std::move(text);
+        if (body.at("lost").get<bool>()) lane_.retire();
+        return outcome;
+    } catch (const WorkerLost& e) {
+        return {.ending = e.ending(), .reason = e.what(), .log = e.log()};
+    } catch (const nlohmann::json::exception& e) {
+        lane_.retire();
+        return {.ending = Ending::crashed, .reason = fmt::format("its process sent nonsense: {}", e.what())};
+    } catch (const FrameError& e) {
+        lane_.retire();
+        return {.ending = Ending::crashed, .reason = e.what()};
+    } catch (const Error& e) {
+        return {.ending = Ending::crashed, .reason = e.what()};
+    }
+}
+
+void RealBench::finish(const std::shared_ptr<Trial>& trial, Outcome outcome) {
+    const std::lock_guard lock{mutex_};
+    if (trial->cancelled) return;
+    const Outcome& facts = trial->outcome;
+    outcome.compile_ms = std::max(outcome.compile_ms, facts.compile_ms);
+    outcome.registers = facts.registers;
+    outcome.spill_bytes = facts.spill_bytes;
+    outcome.shared_bytes = facts.shared_bytes;
+    outcome.blocks_per_sm = facts.blocks_per_sm;
+    trial->outcome = std::move(outcome);
+    trial->done = true;
+    meter_.end_waiting();
+    if (trial == first_ && !first_done_) {
+        first_done_ = true;
+        for (auto& job : held_back_) lane_.thread().post(std::move(job));
+        held_back_.clear();
+    }
+    finished_.notify_all();
+}
+
+Outcome RealBench::next(const std::function<void()>& idle) {
+    std::unique_lock lock{mutex_};
+    if (trials_.empty()) throw Error{Error::Kind::internal, "no trial was submitted"};
+    const std::shared_ptr<Trial> trial = trials_.front();
+    while (!finished_.wait_for(lock, std::chrono::milliseconds{100}, [&] { return trial->done; })) {
+        if (!idle) continue;
+        lock.unlock();
+        idle();
+        lock.lock();
+    }
+    trials_.pop_front();
+    return trial->outcome;
+}
+
+void RealBench::cancel() {
+    {
+        const std::lock_guard lock{mutex_};
+        if (trials_.empty()) return;
+        first_done_ = true;
+        for (const auto& trial : trials_) {
+            if (!trial->done) meter_.end_waiting();
+            trial->cancelled = true;
+        }
+        trials_.clear();
+        held_back_.clear();
+    }
+    lane_.thread().run([] {});  // the one that runs is let finish
+}
+
+void RealBench::note_best(double time_us) {
+    double best = best_us_;
+    while ((best == 0 || time_us < best) && !best_us_.compare_exchange_weak(best, time_us)) {
+    }
+}
+
+// ---- Final rounds.
+
+std::vector<Outcome> RealBench::rounds(std::span<const Config> configs, int rounds) {
+    std::vector<Outcome> outcomes(configs.size());
+    // A finalist that ends the worker is left out, and the others begin again.
+    for (std::size_t attempt = 0; attempt <= configs.size(); ++attempt) {
+        std::vector<Finalist> finalists = load_finalists(configs, outcomes);
+        if (finalists.empty() || run_rounds(finalists, rounds, outcomes)) break;
+    }
+    return outcomes;
+}
+
+/// Loads those that have not failed yet.
+std::vector<RealBench::Finalist> RealBench::load_finalists(std::span<const Config> configs,
+                                                           std::vector<Outcome>& outcomes) {
+    std::vector<Finalist> finalists;
+    std::vector<std::future<BinariesResult>> binaries;
+    for (const Config& config : configs) {
+        auto promise = std::make_shared<std::promise<BinariesResult>>();
+        binaries.push_back(promise->get_future());
+        store_.want(
+            instance().sources(config), arch(),
+            [promise](BinariesResult result) { promise->set_value(std::move(result)); }, true);
+    }
+    for (std::size_t i = 0; i < configs.size(); ++i) {
+        const BinariesResult result = binaries[i].get();
+        if (!outcomes[i].ok()) continue;
+        if (!result.binaries) {
+            outcomes[i] = result.failure;
+            continue;
+        }
+        Finalist finalist{.number = i, .task = candidate_of(instance(), configs[i], result.binaries, 0)};
+        finalist.task.id = static_cast<int>(i);
+        const Resources used = resources_of(*result.binaries, finalist.task.sequence, instance().limits());
+        outcomes[i].compile_ms = result.compile_ms;
+        outcomes[i].registers = used.registers;
+        outcomes[i].spill_bytes = used.spill_bytes;
+        outcomes[i].shared_bytes = used.shared_bytes;
+        outcomes[i].blocks_per_sm = used.blocks_per_sm;
+        finalists.push_back(std::move(finalist));
+    }
+    return finalists;
+}
+
+/// False: the worker was lost; its culprit's outcome says so.
+bool RealBench::run_rounds(std::vector<Finalist>& finalists, int rounds, std::vector<Outcome>& outcomes) {
+    std::mt19937_64 random{options_.seed + static_cast<std::uint64_t>(rounds_begun_++)};
+    std::vector<std::size_t> order(finalists.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    return lane_.thread().run([&] {
+        std::size_t running = 0;
+        try {
+            for (; running < finalists.size(); ++running) lane_.ask(Message::load, finalists[running].task, patience_);
+            for (const Finalist& finalist : finalists) outcomes[finalist.number].samples_us.clear();
+            running = 0;
+            warm_up(finalists, running);
+            DeviceState state;
+            for (int round = 0; round < rounds; ++round) {
+                std::shuffle(order.begin(), order.end(), random);
+                for (const std::size_t index : order) {
+                    running = index;
+                    const bool watch = index == order.back() && (round == 0 || round == rounds - 1);
+                    take_sample(finalists[index], watch, outcomes[finalists[index].number], state);
+                }
+            }
+            lane_.ask(Message::unload, nlohmann::json::object(), patience_);
+            sum_up(finalists, state, outcomes);
+            return true;
+        } catch (const WorkerLost& e) {
+            outcomes[finalists[running].number] = {.ending = e.ending(), .reason = e.what(), .log = e.log()};
+            lane_.retire();
+            return false;
+        }
+    });
+}
+
+void RealBench::take_sample(Finalist& finalist, bool watch, Outcome& outcome, DeviceState& state) {
+    const RoundTask task{.order = {finalist.task.id},
+                         .about_us = {outcome.samples_us.empty() ? 0 : outcome.samples_us.back()},
+                         .plan = {.warmup = 1, .samples = 1, .at_least_us = plan_.round_us, .graph = graph_},
+                         .watch = watch};
+    const auto result = lane_.ask(Message::round, task, patience_).json().get<RoundSamples>();
+    if (!result.failure.empty()) throw WorkerLost{Ending::crashed, result.failure, lane_.take_text()};
+    for (const Samples& samples : result.samples) {
+        outcome.samples_us.insert(outcome.samples_us.end(), samples.time_us.begin(), samples.time_us.end());
+        outcome.method = samples.graph ? "graph" : "events";
+        outcome.predicted = samples.predicted;
+        if (samples.clock_mhz > 0) finalist.clocks.push_back(samples.clock_mhz);
+    }
+    state.other_processes = std::max(state.other_processes, result.state.other_processes);
+    state.throttled = state.throttled || result.state.throttled;
+}
+
+/// The clock settles before the first round counts. running: whom a loss is laid to
+void RealBench::warm_up(std::vector<Finalist>& finalists, std::size_t& running) {
+    const auto start = Clock::now();
+    do
+        for (running = 0; running < finalists.size(); ++running) {
+            Outcome ignored;
+            DeviceState nobody;
+            take_sample(finalists[running], false, ignored, nobody);
+        }
+    while (seconds_since(start) < plan_.warm_up_s);
+}
+
+/// Medians, and whether something disturbed them: other processes, a slowdown, or clocks that differ by more than 2 %.
+void RealBench::sum_up(std::vector<Finalist>& finalists, const DeviceState& state, std::vector<Outcome>& outcomes) {
+    constexpr double clocks_differ = 1.02;
+    double slowest = 0, fastest = 0;
+    for (Finalist& finalist : finalists) {
+        Outcome& outcome = outcomes[finalist.number];
+        outcome.time_us = median(outcome.samples_us);
+        outcome.clock_mhz = median(finalist.clocks);
+        if (outcome.clock_mhz == 0) continue;
+        slowest = slowest == 0 ? outcome.clock_mhz : std::min(slowest, outcome.clock_mhz);
+        fastest = std::max(fastest, outcome.clock_mhz);
+    }
+    const bool disturbed =
+        state.other_processes > 0 || state.throttled || (slowest > 0 && fastest > clocks_differ * slowest);
+    for (const Finalist& finalist : finalists) outcomes[finalist.number].tainted = disturbed;
+}
+
+// ---- The re-check.
+
+/// Scalars at the next of their check values.
+Binding binding_for(const Instance& instance, int turn) {
+    Binding binding = instance.binding();
+    for (const Scalar& scalar : instance.op().scalars) {
+        if (scalar.check.empty()) continue;
+        std::erase_if(binding.scalars, [&](const auto& entry) { return entry.first == scalar.name; });
+        binding.scalars.emplace_back(scalar.name, scalar.check[static_cast<std::size_t>(turn) % scalar.check.size()]);
+    }
+    return binding;
+}
+
+Verification RealBench::verify(const Config& config) {
+    constexpr int slot = 1;
+    std::vector<Instance> problems;
+    std::vector<std::uint64_t> seeds;
+    Verification verification;
+    for (int turn = 0; turn < plan_.seeds; ++turn) {
+        try {
+            Instance same = Instance::make(instance().op(), given_fields(instance()), instance().limits(),
+                                           binding_for(instance(), turn));
+            if (same.objection(config)) same = instance();
+            problems.push_back(std::move(same));
+        } catch (const Error&) {
+            problems.push_back(instance());
+        }
+        seeds.push_back(options_.seed + 1 + static_cast<std::uint64_t>(turn));
+    }
+    verification.seeds = plan_.seeds;
+    verification.problems = 1;
+    for (Instance& problem : ragged_problems(instance(), config, plan_.most_work)) {
+        if (problems.size() >= plan_.problems + static_cast<std::size_t>(plan_.seeds)) break;
+        problems.push_back(std::move(problem));
+        seeds.push_back(options_.seed + 101);
+        ++verification.problems;
+    }
+    for (const Instance& problem : problems) store_.expect(problem.sources(config), arch(), true);
+    // References are made on the desk's thread while the device checks the problem before.
+    std::deque<std::future<std::shared_ptr<const HeldProblem>>> ready;
+    std::size_t begun = 0;
+    for (std::size_t i = 0; i < problems.size() && !verification.failure; ++i) {
+        for (; begun < problems.size() && ready.size() < 3; ++begun)
+            ready.push_back(desk_.begin(problems[begun], seeds[begun], slot, false));
+        const std::shared_ptr<const HeldProblem> held = ready.front().get();
+        ready.pop_front();
+        verification.failure = check_on(problems[i], config, held, verification);
+        if (verification.failure) verification.failed_on = problems[i].problem().text();
+    }
+    for (auto& rest : ready) rest.wait();
+    lane_.thread().run([&] {
+        if (lane_.holds(slot)) lane_.drop(slot);
+    });
+    return verification;
+}
+
+std::optional<Outcome> RealBench::check_on(const Instance& problem, const Config& config,
+                                           std::shared_ptr<const HeldProblem> held, Verification& verification) {
+    const BinariesResult result = store_.get(problem.sources(config), arch());
+    if (!result.binaries) return result.failure;
+    TrialTask task = trial_task(candidate_of(problem, config, result.binaries, held->task.slot));
+    task.measure = false;
+    task.twice = true;
+    task.plan.drop_above_us = 0;
+    const Outcome outcome = lane_.thread().run([&] {
+        lane_.hold(held);
+        return ask_trial(task);
+    });
+    verification.largest_error = std::max(verification.largest_error, outcome.max_error);
+    if (outcome.ok()) return std::nullopt;
+    return outcome;
+}
+
+std::optional<Artefact> RealBench::artefact(const Config& config) {
+    const BinariesResult result = store_.get(instance().sources(config), arch());
+    if (!result.binaries || result.binaries->artefacts.size() != 1) return std::nullopt;
+    return result.binaries->artefacts.front();
+}
+
+BenchUse RealBench::use() const {
+    const std::lock_guard lock{mutex_};
+    return {.compile_s = store_.pool().busy_s(),
+            .check_s = check_s_,
+            .time_s = time_s_,
+            .compile_workers = store_.pool().workers(),
+            .gpu_idle_share = meter_.idle_share(),
+            .workers_replaced = lane_.replaced() + store_.pool().replaced()};
+}
+
+}  // namespace
+
+std::unique_ptr<WorkerBench> make_worker_bench(const WorkerOptions& options) {
+    return std::make_unique<RealBench>(options);
+}
+
+std::vector<DeviceIdentity> list_devices(const WorkerOptions& options) {
+    RunClient client{find_worker(options.worker), "--run"};
+    try {
+        return client.ask(Message::devices, nlohmann::json::object(), {}, {.limit_s = 60, .least_s = 60})
+            .json()
+            .get<std::vector<DeviceIdentity>>();
+    } catch (const WorkerLost& e) {
+        throw Error{Error::Kind::device, fmt::format("the GPUs could not be listed: {}", e.what())};
+    }
+}
+
+}  // namespace autotune
