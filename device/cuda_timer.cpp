@@ -162,7 +162,7 @@ Samples time_sequences(CUstream stream, std::span<const CudaSequence> sets, std:
         take(batch);
         left -= batch;
     }
-    if (monitor) samples.clock_mhz = monitor->state().sm_clock_mhz.value_or(0);
+    if (monitor) samples.clock_mhz = monitor->sm_clock_mhz().value_or(0);
     return samples;
 }
 

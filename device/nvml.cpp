@@ -102,6 +102,10 @@ std::unique_ptr<GpuMonitor> GpuMonitor::open(const std::string& pci_id) {
     return std::unique_ptr<GpuMonitor>{new GpuMonitor{device}};
 }
 
+std::optional<double> GpuMonitor::sm_clock_mhz() const {
+    return scaled(ask<unsigned>(calls().clock, device_, clock_sm), 1);
+}
+
 GpuState GpuMonitor::state() const {
     const Calls& nvml = calls();
     GpuState state;

@@ -30,6 +30,8 @@ public:
     static std::unique_ptr<GpuMonitor> open(const std::string& pci_id);
     /// Costs some milliseconds: not for a timed region.
     GpuState state() const;
+    /// The one value that each timing asks for.
+    std::optional<double> sm_clock_mhz() const;
 
 private:
     explicit GpuMonitor(void* device) noexcept : device_{device} {}
