@@ -41,6 +41,16 @@ void not_repeatable(const HostCall& call) {
     if (++turn % 2) y[0] = std::nextafter(y[0], 100.0f);
 }
 
+HostKernel scale_reference(double factor) {
+    return [factor](const HostCall& call) {
+        const auto n = call.value<std::int32_t>(3);
+        for (std::int32_t i = 0; i < n; ++i) {
+            call.pointer<double>(1)[i] = factor * static_cast<double>(call.pointer<const float>(0)[i]);
+            call.pointer<double>(2)[i] = std::abs(call.pointer<double>(1)[i]);
+        }
+    };
+}
+
 /// Says something, as a kernel's printf does, and is gone.
 void crashes(const HostCall&) {
     std::puts("last words of a kernel");
@@ -65,6 +75,8 @@ std::unique_ptr<Device> host_device(int) {
     device->define("misaligned", faulting());
     device->define("traps", crashes);
     device->define("not_repeatable", not_repeatable);
+    device->define("scale_reference", scale_reference(2));
+    device->define("lying_reference", scale_reference(3));
     return device;
 }
 

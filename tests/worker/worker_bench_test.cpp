@@ -164,6 +164,54 @@ TEST_F(WorkerBenchTest, AnotherProblemFollowsOnTheSameWorkers) {
     EXPECT_EQ(try_one(*bench, bad_kernel("ragged")).ending, Ending::wrong_result);
 }
 
+/// The bad kernels' op with so much work that its device reference is asked, and that reference's kernel.
+Op op_with_device_reference(const std::string& entry) {
+    Op op = bad_op();
+    op.flops = Expression::parse("n * 100000");
+    LaunchSpec launch{.entry = entry, .source = "bad.cu"};
+    launch.grid = {Expression::parse("ceil_div(n, 256)")};
+    launch.block = {Expression::parse("256")};
+    launch.arguments = {{.expression = Expression::parse("x")},
+                        {.kind = ArgumentSpec::Kind::reference_value, .tensor = "y"},
+                        {.kind = ArgumentSpec::Kind::reference_magnitude, .tensor = "y"},
+                        {.expression = Expression::parse("i32(n)")}};
+    op.reference.launches = {launch};
+    return op;
+}
+
+TEST(WorkerBench, WhereTheCpuWouldTakeLongADeviceReferenceStandsIn) {
+    const Op op = op_with_device_reference("scale_reference");
+    auto bench = make_worker_bench(options());
+    const Preparation preparation = bench->prepare(Instance::make(op, {}, bench->device().limits));
+    EXPECT_EQ(preparation.reference, "device, fp64, anchored");
+    EXPECT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+    EXPECT_EQ(try_one(*bench, bad_kernel("writes_half")).ending, Ending::wrong_result);
+    // The worker's successor computes it again.
+    EXPECT_EQ(try_one(*bench, bad_kernel("null_write")).ending, Ending::invalid_access);
+    EXPECT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+}
+
+TEST(WorkerBench, ADeviceReferenceThatDisagreesWithTheCpusIsRefused) {
+    const Op op = op_with_device_reference("lying_reference");
+    auto bench = make_worker_bench(options());
+    try {
+        bench->prepare(Instance::make(op, {}, bench->device().limits));
+        FAIL() << "it was believed";
+    } catch (const Error& e) {
+        EXPECT_THAT(e.what(), HasSubstr("the device reference of 'bad' disagrees with its C++ reference on n=37"));
+    }
+}
+
+TEST(WorkerBench, AKernelCanBeTheReference) {
+    Op op = bad_op();
+    op.reference.kind = Reference::Kind::kernel;
+    op.reference.kernel = "good";
+    auto bench = make_worker_bench(options());
+    EXPECT_EQ(bench->prepare(Instance::make(op, {}, bench->device().limits)).reference, "kernel good");
+    EXPECT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+    EXPECT_EQ(try_one(*bench, bad_kernel("writes_nan")).ending, Ending::wrong_result);
+}
+
 TEST(WorkerBench, LeavesNoProcessBehind) {
     {
         auto bench = make_worker_bench(options());
@@ -181,6 +229,10 @@ TEST(WorkerBench, ListsDevicesWithoutADeviceOfItsOwn) {
     const std::vector<DeviceIdentity> devices = list_devices(options());
     ASSERT_EQ(devices.size(), 1u);
     EXPECT_EQ(devices[0].name, "HostDevice");
+    // The worker that was asked is the next bench's, and goes with it.
+    EXPECT_EQ(children().size(), 1u);
+    make_worker_bench(options())->device();
+    EXPECT_THAT(children(), testing::IsEmpty());
 }
 
 TEST(WorkerBench, AGpuThatIsNotThereIsAnError) {

@@ -224,6 +224,7 @@ void become_worker(pid_t parent, std::uint64_t memory_bytes) {
         pollfd watched{.fd = 3, .events = POLLRDHUP, .revents = 0};
         while (poll(&watched, 1, -1) < 0 && errno == EINTR) {
         }
+        std::this_thread::sleep_for(std::chrono::seconds{2});  // one that was idle ends by itself meanwhile
         _exit(0);
     }}.detach();
 }

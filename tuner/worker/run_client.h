@@ -50,8 +50,9 @@ public:
     bool alive() { return process_.running() && !process_.ended(); }
     /// What the worker wrote to stdout and stderr since the last call: at most 64 KiB.
     std::string take_text();
-    /// Ends it, and returns when it is gone.
-    void stop() { process_.stop(); }
+    /// Lets an idle worker end by itself, so that it closes its device; kills it after a second. Returns when it is
+    /// gone.
+    void close();
     pid_t pid() const noexcept { return process_.pid(); }
 
 private:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
 #include <utility>
 
 #include "autotune/error.h"
@@ -13,6 +14,22 @@ namespace {
 /// Contexts, fills and references: slow on a busy machine, and nothing a candidate can stretch.
 constexpr Patience steady{.limit_s = 120, .least_s = 120};
 constexpr int most_attempts = 3;
+
+/// A worker that listed devices has started its driver, which takes as long as many a compile: it waits here for the
+/// lane that follows in most programs. One for the process, since a program asks once.
+struct Waiting {
+    std::mutex mutex;
+    std::filesystem::path program;
+    std::unique_ptr<RunClient> client;
+};
+Waiting& waiting() {
+    static Waiting one;
+    return one;
+}
+
+std::vector<DeviceIdentity> list(RunClient& client) {
+    return client.ask(Message::devices, nlohmann::json::object(), {}, steady).json().get<std::vector<DeviceIdentity>>();
+}
 
 std::vector<int> numbers_of(const std::vector<Fd>& fds) {
     std::vector<int> numbers;
@@ -33,7 +50,19 @@ RunLane::RunLane(std::filesystem::path worker, int gpu)
     });
 }
 
-RunLane::~RunLane() { thread_.reset(); }
+RunLane::~RunLane() {
+    thread_.reset();
+    if (client_) client_->close();
+}
+
+std::unique_ptr<RunClient> RunLane::fresh() {
+    {
+        const std::lock_guard lock{waiting().mutex};
+        if (waiting().client && waiting().program == worker_ && waiting().client->alive())
+            return std::move(waiting().client);
+    }
+    return std::make_unique<RunClient>(worker_, "--run");
+}
 
 const DeviceIdentity& RunLane::device() {
     identified_.get();
@@ -43,10 +72,8 @@ const DeviceIdentity& RunLane::device() {
 /// Which device it is, before its context is made: that is all the caller needs to load its problem.
 void RunLane::identify() {
     try {
-        client_ = std::make_unique<RunClient>(worker_, "--run");
-        const auto devices = client_->ask(Message::devices, nlohmann::json::object(), {}, steady)
-                                 .json()
-                                 .get<std::vector<DeviceIdentity>>();
+        client_ = fresh();
+        const std::vector<DeviceIdentity> devices = list(*client_);
         if (gpu_ < 0 || static_cast<std::size_t>(gpu_) >= devices.size())
             throw Error{Error::Kind::device, fmt::format("there is no GPU {}: {} found here", gpu_, devices.size()),
                         "autotune doctor"};
@@ -58,8 +85,7 @@ void RunLane::identify() {
 }
 
 void RunLane::start() {
-    if (!client_ || !client_->alive())
-        client_ = spare_ && spare_->alive() ? std::move(spare_) : std::make_unique<RunClient>(worker_, "--run");
+    if (!client_ || !client_->alive()) client_ = spare_ && spare_->alive() ? std::move(spare_) : fresh();
     spare_.reset();
     client_->ask(Message::open, {{"gpu", gpu_}}, {}, steady);
     open_ = true;
@@ -126,6 +152,19 @@ bool RunLane::hold(std::shared_ptr<const HeldProblem> problem) {
 void RunLane::drop(int slot) {
     held_.erase(slot);
     ask_surely(Message::drop, {{"slot", slot}});
+}
+
+std::vector<DeviceIdentity> devices_from_worker(const std::filesystem::path& worker) {
+    auto client = std::make_unique<RunClient>(worker, "--run");
+    try {
+        std::vector<DeviceIdentity> devices = list(*client);
+        const std::lock_guard lock{waiting().mutex};
+        waiting().program = worker;
+        waiting().client = std::move(client);
+        return devices;
+    } catch (const WorkerLost& e) {
+        throw Error{Error::Kind::device, fmt::format("the GPUs could not be listed: {}", e.what())};
+    }
 }
 
 std::string RunLane::take_text() { return client_ ? client_->take_text() : std::string{}; }

@@ -63,6 +63,7 @@ private:
     void ensure();
     void start();
     void identify();
+    std::unique_ptr<RunClient> fresh();
     std::filesystem::path worker_;
     int gpu_;
     std::atomic<int> replaced_ = 0;
@@ -73,6 +74,9 @@ private:
     std::shared_future<void> identified_;
     std::unique_ptr<JobThread> thread_;
 };
+
+/// Devices as a worker lists them; the worker waits, started, for the next lane of this process.
+std::vector<DeviceIdentity> devices_from_worker(const std::filesystem::path& worker);
 
 }  // namespace autotune
 #endif

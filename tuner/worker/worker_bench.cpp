@@ -56,7 +56,7 @@ EffortPlan plan_for(Effort effort) {
         case Effort::quick:
             return {3, 100, 8, 1.2, false, 500, 0.02, 1, 0.6, 6};
         case Effort::normal:
-            return {5, 300, 20, 1.5, true, 2000, 0.05, 2, 1.1, 16};
+            return {5, 300, 20, 1.5, true, 2000, 0.05, 2, 1.1, 24};
         case Effort::full:
             return {9, 1000, 100, 2.0, true, 4000, 0.2, 4, 2.5, 64};
     }
@@ -648,14 +648,7 @@ std::unique_ptr<WorkerBench> make_worker_bench(const WorkerOptions& options) {
 }
 
 std::vector<DeviceIdentity> list_devices(const WorkerOptions& options) {
-    RunClient client{find_worker(options.worker), "--run"};
-    try {
-        return client.ask(Message::devices, nlohmann::json::object(), {}, {.limit_s = 60, .least_s = 60})
-            .json()
-            .get<std::vector<DeviceIdentity>>();
-    } catch (const WorkerLost& e) {
-        throw Error{Error::Kind::device, fmt::format("the GPUs could not be listed: {}", e.what())};
-    }
+    return devices_from_worker(find_worker(options.worker));
 }
 
 }  // namespace autotune

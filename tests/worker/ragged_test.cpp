@@ -1,0 +1,58 @@
+#include "tuner/worker/ragged.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/occupancy.h"
+#include "tests/worker/bad_op.h"
+#include "tuner/worker/reference_desk.h"
+
+namespace autotune {
+namespace {
+
+std::vector<std::string> texts(const std::vector<Instance>& instances) {
+    std::vector<std::string> all;
+    for (const Instance& instance : instances) all.push_back(instance.problem().text());
+    return all;
+}
+
+DeviceLimits limits() {
+    DeviceLimits made = *limits_of_capability(90);
+    made.sm_count = 132;
+    return made;
+}
+
+TEST(Ragged, VariesEachDimensionAndTakesTheOpsList) {
+    const Instance instance = bad_problem(limits(), 3000);
+    EXPECT_THAT(texts(ragged_problems(instance, bad_kernel("good"), 2)),
+                testing::UnorderedElementsAre("n=997", "n=2999", "n=3001", "n=1", "n=1000"));
+}
+
+TEST(Ragged, LeavesOutWhatCostsTooMuchAndTheProblemItself) {
+    const Instance instance = bad_problem(limits(), 1000);
+    EXPECT_THAT(texts(ragged_problems(instance, bad_kernel("good"), 1)),
+                testing::UnorderedElementsAre("n=331", "n=999", "n=1"));
+}
+
+TEST(Ragged, LeavesOutWhereTheConfigMayNotRun) {
+    Op op = bad_op();
+    for (Variant& variant : op.variants)
+        variant.constraints.push_back({.claim = "n splits into pairs", .holds = Expression::parse("n % 2 == 0")});
+    const Instance instance = Instance::make(op, {{"n", std::int64_t{3000}}}, limits());
+    EXPECT_THAT(texts(ragged_problems(instance, bad_kernel("good"), 2)), testing::ElementsAre("n=1000"));
+}
+
+TEST(Ragged, PrimesAreFoundFromBelow) {
+    EXPECT_EQ(prime_below(1365), 1361);
+    EXPECT_EQ(prime_below(13), 13);
+    EXPECT_EQ(prime_below(1), 2);
+    EXPECT_EQ(prime_below(0), 2);
+}
+
+TEST(SmallProblems, AreOddSizedAndFew) {
+    const std::vector<Instance> small = small_problems(bad_problem(limits(), 1 << 20));
+    EXPECT_THAT(texts(small), testing::ElementsAre("n=37", "n=1000"));
+}
+
+}  // namespace
+}  // namespace autotune
