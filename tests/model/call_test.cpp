@@ -74,7 +74,8 @@ TEST(Call, RefusesTensorsThatDisagree) {
     EXPECT_EQ(refusal_of(op, call, {{"bias", true}}), "'bias' of 'gemm' is true, but false by tensor 'bias'");
     call.dtype = DType::i32;
     EXPECT_NE(refusal_of(op, call).find("'i32' is not a choice for 'dtype'"), std::string::npos);
-    std::vector<ObservedTensor> two = GemmCall{}.tensors();
+    call = {};
+    std::vector<ObservedTensor> two = call.tensors();
     two.pop_back();
     EXPECT_THROW(solve_dims(op, two), Error) << "c is missing";
     two.push_back({"d", DType::f16, {}});

@@ -389,7 +389,12 @@ const std::vector<std::byte>& Instance::key() const noexcept { return data_->key
 std::string Instance::key_json() const { return autotune::key_json(*data_); }
 
 std::unique_ptr<Scope> Instance::scope(const Config* config) const {
-    return std::make_unique<InstanceScope>(*data_, config);
+    struct OwningScope final : InstanceScope {
+        OwningScope(std::shared_ptr<const Data> owned, const Config* with)
+            : InstanceScope{*owned, with}, data{std::move(owned)} {}
+        std::shared_ptr<const Data> data;  // an instance is copied freely, so its scope may outlive it
+    };
+    return std::make_unique<OwningScope>(data_, config);
 }
 
 }  // namespace autotune

@@ -100,7 +100,7 @@ public:
     /// The same for people and JSON: {"cols":4096,...,"x.align":16,"x.layout":"contiguous"}.
     std::string key_json() const;
 
-    /// Scope of the problem, lets, limits and, with a config, its parameters.
+    /// Scope of the problem, lets, limits and, with a config, its parameters. The config must outlive it.
     std::unique_ptr<Scope> scope(const Config* config = nullptr) const;
 
     /// Why the config may not run here: the claim that fails, with numbers; nullopt: valid. Covers the variant's needs

@@ -33,7 +33,7 @@ struct Instance::Data {
 
 /// Every name of an instance, with a config's parameters and blocks_per_sm where they are given. It works on data still
 /// being built, and evaluates a let when it is first asked for: a let that has no value says so only where it is used.
-class InstanceScope final : public Scope {
+class InstanceScope : public Scope {
 public:
     explicit InstanceScope(const Instance::Data& data, const Config* config = nullptr,
                            std::optional<int> blocks_per_sm = std::nullopt);
