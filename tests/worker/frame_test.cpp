@@ -101,6 +101,20 @@ TEST(Frame, AClaimOfManyElementsAllocatesNothing) {
     }
 }
 
+TEST(Frame, WhatOurSideNeverWritesIsRefused) {
+    const auto decode = [](std::vector<int> raw) {
+        std::vector<std::byte> bytes;
+        for (const int byte : raw) bytes.push_back(static_cast<std::byte>(byte));
+        return decode_cbor(bytes);
+    };
+    EXPECT_THROW(decode({0x9f, 0x01, 0xff}), FrameError);  // indefinite length
+    EXPECT_THROW(decode({0xc1, 0x01}), FrameError);        // tag
+    EXPECT_THROW(decode({0x01, 0x01}), FrameError);        // more than one item
+    EXPECT_THROW(decode({}), FrameError);
+    EXPECT_THROW(decode({0xa1, 0x01, 0x01}), FrameError);  // a key that is no text
+    EXPECT_EQ(decode({0x82, 0x01, 0xf6}), (Json{1, nullptr}));
+}
+
 TEST(Frame, TheEndOfThePeerIsToldApartFromSilence) {
     auto [here, there] = socket_pair();
     FrameReader reader;

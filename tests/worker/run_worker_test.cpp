@@ -308,6 +308,24 @@ TEST_F(RunWorkerTest, FinalistsAreTimedInTheOrderAsked) {
     EXPECT_THROW(worker.round({.order = {0}}), Error);
 }
 
+TEST_F(RunWorkerTest, WhatLiesBetweenTheRowsOfAPitchedOutputIsNoResult) {
+    ProblemTask task = problem();
+    task.slot = 3;
+    task.tensors[1].strides = {cols + 8, 1};
+    task.tensors[1].bytes = ((rows - 1) * (cols + 8) + cols) * 4;
+    worker.prepare(task);
+    give_reference(worker, 3);
+    device.define("pitched", [](const HostCall& call) {
+        for (std::int64_t r = 0; r < rows; ++r)
+            for (std::int64_t c = 0; c < cols; ++c)
+                call.pointer<float>(1)[r * (cols + 8) + c] = 2 * call.pointer<const float>(0)[r * cols + c];
+    });
+    TrialTask pitched = trial("pitched");
+    pitched.candidate.slot = 3;
+    const Outcome outcome = worker.trial(pitched);
+    EXPECT_TRUE(outcome.ok()) << outcome.reason;
+}
+
 // ---- In-place tensors: z = z + 1.
 
 class InPlaceTest : public testing::Test {

@@ -23,26 +23,57 @@ std::uint32_t word(const std::byte* at) {
     return value;
 }
 
-/// Walks CBOR without building anything, so that nesting is bounded before the recursive parser sees it: a megabyte
-/// of "array of one" would overflow the stack otherwise.
-class DepthCheck final : public nlohmann::json_sax<Json> {
+/// Walks CBOR without building anything, so that nesting is bounded before the recursive parser sees it: a megabyte of
+/// "array of one" would overflow the stack otherwise. Knows what our side writes: no tags, no indefinite lengths.
+class CborWalk {
 public:
-    bool null() override { return true; }
-    bool boolean(bool) override { return true; }
-    bool number_integer(number_integer_t) override { return true; }
-    bool number_unsigned(number_unsigned_t) override { return true; }
-    bool number_float(number_float_t, const string_t&) override { return true; }
-    bool string(string_t&) override { return true; }
-    bool binary(binary_t&) override { return true; }
-    bool start_object(std::size_t) override { return ++depth_ <= cbor_depth_limit; }
-    bool key(string_t&) override { return true; }
-    bool end_object() override { return depth_-- > 0; }
-    bool start_array(std::size_t) override { return ++depth_ <= cbor_depth_limit; }
-    bool end_array() override { return depth_-- > 0; }
-    bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+    explicit CborWalk(std::span<const std::byte> bytes) : rest_{bytes} {}
+
+    /// Whether the bytes are exactly one item, nested sanely.
+    bool sane() {
+        std::array<std::uint64_t, cbor_depth_limit> open{};  // items still to come, by depth
+        std::size_t depth = 0;
+        do {
+            std::uint64_t children = 0;
+            if (!item(children)) return false;
+            if (children > 0) {
+                if (depth == cbor_depth_limit) return false;
+                open[depth++] = children;
+                continue;
+            }
+            while (depth > 0 && --open[depth - 1] == 0) --depth;
+        } while (depth > 0);
+        return rest_.empty();
+    }
 
 private:
-    std::size_t depth_ = 0;
+    /// One item's head and text. children: how many items follow inside.
+    bool item(std::uint64_t& children) {
+        if (rest_.empty()) return false;
+        const auto head = std::to_integer<unsigned>(rest_[0]);
+        const unsigned kind = head >> 5, detail = head & 31;
+        rest_ = rest_.subspan(1);
+        std::uint64_t value = detail;
+        if (detail >= 24) {
+            if (detail > 27 || kind == 6) return false;
+            const std::size_t bytes = std::size_t{1} << (detail - 24);
+            if (rest_.size() < bytes) return false;
+            value = 0;
+            for (std::size_t i = 0; i < bytes; ++i) value = value << 8 | std::to_integer<std::uint64_t>(rest_[i]);
+            rest_ = rest_.subspan(bytes);
+        }
+        if (kind == 2 || kind == 3) {  // bytes, text
+            if (value > rest_.size()) return false;
+            rest_ = rest_.subspan(static_cast<std::size_t>(value));
+        }
+        if (kind == 4 || kind == 5) {  // array, map: no item is shorter than a byte
+            children = kind == 5 ? 2 * value : value;
+            if (value > rest_.size()) return false;
+        }
+        return kind != 6;
+    }
+
+    std::span<const std::byte> rest_;
 };
 
 void wait_for(int socket, short events, int timeout_ms, const char* what) {
@@ -99,9 +130,7 @@ std::vector<Fd> received_fds(msghdr& message) {
 
 Json decode_cbor(std::span<const std::byte> bytes) {
     const auto* begin = reinterpret_cast<const std::uint8_t*>(bytes.data());
-    DepthCheck check;
-    if (!Json::sax_parse(begin, begin + bytes.size(), &check, Json::input_format_t::cbor))
-        throw FrameError{"a worker sent a body that is not CBOR"};
+    if (!CborWalk{bytes}.sane()) throw FrameError{"a worker sent a body that is not CBOR"};
     Json body = Json::from_cbor(begin, begin + bytes.size(), true, false);
     if (body.is_discarded()) throw FrameError{"a worker sent a body that is not CBOR"};
     return body;

@@ -134,10 +134,12 @@ void ProblemMemory::reset_outputs(std::size_t number, std::uint8_t poison) {
     for (std::size_t i = 0; i < task_.tensors.size(); ++i) {
         const TensorTask& tensor = task_.tensors[i];
         if (!tensor.present || tensor.role == Role::in) continue;
+        // What lies between the rows of a pitched tensor keeps one poison, since runs are compared byte by byte.
+        const bool pitched = tensor.bytes != tensor.elements * size_of(tensor.dtype);
         if (tensor.role == Role::inout)
             device_.copy(sets_[number][i], pristine_[i]);
         else
-            device_.set(sets_[number][i], poison);
+            device_.set(sets_[number][i], pitched ? first_poison : poison);
     }
 }
 

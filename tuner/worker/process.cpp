@@ -214,6 +214,10 @@ void become_worker(pid_t parent, std::uint64_t memory_bytes) {
     if (getppid() != parent) _exit(1);  // it died before the line above
     const rlimit none{0, 0};
     setrlimit(RLIMIT_CORE, &none);
+    // A sanitizer's shadow memory counts as data, and is larger than any limit.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    memory_bytes = 0;
+#endif
     if (memory_bytes) {
         const rlimit data{memory_bytes, memory_bytes};
         setrlimit(RLIMIT_DATA, &data);

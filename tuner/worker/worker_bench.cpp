@@ -149,6 +149,7 @@ private:
     void try_out(const std::shared_ptr<Trial>& trial, const TrialTask& task);
     void finish(const std::shared_ptr<Trial>& trial, Outcome outcome);
     Outcome ask_trial(const TrialTask& task);
+    void hold_main(int slot);
     void note_best(double time_us);
     LaunchSequence sequence_of(const Instance& problem, const Config& config, const Binaries& binaries) const;
     CandidateTask candidate_of(const Instance& problem, const Config& config, std::shared_ptr<const Binaries> binaries,
@@ -173,6 +174,7 @@ private:
     const EffortPlan plan_;
     const Patience patience_;
     std::optional<Instance> instance_;
+    std::shared_ptr<const HeldProblem> main_;  ///< of slot 0
     std::optional<double> bandwidth_gbs_;
     double floor_us_ = 0;
     std::atomic<double> best_us_ = 0;
@@ -209,8 +211,8 @@ Preparation RealBench::prepare(const Instance& instance) {
         bandwidth_gbs_ = lane_.thread().run([this] {
             return lane_.ask_surely(Message::bandwidth, nlohmann::json::object()).json().at("gbs").get<double>();
         });
-    const std::shared_ptr<const HeldProblem> problem = ready.get();
-    const bool warm = lane_.thread().run([&] { return lane_.hold(problem); });
+    main_ = ready.get();
+    const bool warm = lane_.thread().run([&] { return lane_.hold(main_); });
     if (const std::string trouble = store_.pool().trouble(); !trouble.empty())
         throw Error{Error::Kind::compile, fmt::format("no compiler: {}", trouble), "autotune doctor"};
 
@@ -219,7 +221,7 @@ Preparation RealBench::prepare(const Instance& instance) {
         if (tensor.present && tensor.role == Role::in && info(tensor.dtype).floating)
             smallest = std::min(smallest, size_of(tensor.dtype));
     floor_us_ = floor_us(instance.flops(), instance.bytes(), device(), *bandwidth_gbs_, smallest);
-    return {.reference = problem->words,
+    return {.reference = main_->words,
             .method = "graph",
             .copy_bandwidth_gbs = *bandwidth_gbs_,
             .floor_us = floor_us_,
@@ -311,12 +313,18 @@ LaunchSequence RealBench::sequence_of(const Instance& problem, const Config& con
 CandidateTask RealBench::candidate_of(const Instance& problem, const Config& config,
                                       std::shared_ptr<const Binaries> binaries, int slot) const {
     const Variant* variant = problem.op().variant(config.variant);
-    return {.slot = slot,
-            .sources = binaries->sources,
-            .artefacts = binaries->artefacts,
-            .sequence = sequence_of(problem, config, *binaries),
-            .deterministic = variant->deterministic,
-            .idempotent = variant->idempotent};
+    CandidateTask task{.slot = slot,
+                       .sources = binaries->sources,
+                       .artefacts = binaries->artefacts,
+                       .sequence = sequence_of(problem, config, *binaries),
+                       .deterministic = variant->deterministic,
+                       .idempotent = variant->idempotent};
+    for (Artefact& artefact : task.artefacts) {
+        artefact.log.clear();
+        // Code for this very device needs no PTX beside it, and decoding it is time in which the device waits.
+        if (!artefact.cubin.empty() && artefact.arch.starts_with(arch())) artefact.ptx.clear();
+    }
+    return task;
 }
 
 TrialTask RealBench::trial_task(CandidateTask candidate) {
@@ -357,6 +365,7 @@ void RealBench::try_out(const std::shared_ptr<Trial>& trial, const TrialTask& ta
 /// Asks the run worker; one that is lost is that candidate's outcome, and replaced for the next.
 Outcome RealBench::ask_trial(const TrialTask& task) {
     try {
+        hold_main(task.candidate.slot);
         const nlohmann::json body = lane_.ask(Message::trial, task, patience_).json();
         auto outcome = body.at("outcome").get<Outcome>();
         if (std::string text = lane_.take_text(); !outcome.ok()) outcome.log = std::move(text);
@@ -373,6 +382,11 @@ Outcome RealBench::ask_trial(const TrialTask& task) {
     } catch (const Error& e) {
         return {.ending = Ending::crashed, .reason = e.what()};
     }
+}
+
+/// The re-check of a large problem may have needed the room.
+void RealBench::hold_main(int slot) {
+    if (slot == 0 && !lane_.holds(0)) lane_.hold(main_);
 }
 
 void RealBench::finish(const std::shared_ptr<Trial>& trial, Outcome outcome) {
@@ -482,6 +496,7 @@ bool RealBench::run_rounds(std::vector<Finalist>& finalists, int rounds, std::ve
     return lane_.thread().run([&] {
         std::size_t running = 0;
         try {
+            hold_main(0);
             for (; running < finalists.size(); ++running) lane_.ask(Message::load, finalists[running].task, patience_);
             for (const Finalist& finalist : finalists) outcomes[finalist.number].samples_us.clear();
             running = 0;
@@ -596,9 +611,14 @@ Verification RealBench::verify(const Config& config) {
     for (std::size_t i = 0; i < problems.size() && !verification.failure; ++i) {
         for (; begun < problems.size() && ready.size() < 3; ++begun)
             ready.push_back(desk_.begin(problems[begun], seeds[begun], slot, false));
-        const std::shared_ptr<const HeldProblem> held = ready.front().get();
+        std::future<std::shared_ptr<const HeldProblem>> next = std::move(ready.front());
         ready.pop_front();
-        verification.failure = check_on(problems[i], config, held, verification);
+        try {
+            verification.failure = check_on(problems[i], config, next.get(), verification);
+        } catch (const Error&) {
+            if (i < static_cast<std::size_t>(plan_.seeds)) throw;
+            --verification.problems;  // its reference or its memory fails: it says nothing about the config
+        }
         if (verification.failure) verification.failed_on = problems[i].problem().text();
     }
     for (auto& rest : ready) rest.wait();
@@ -617,11 +637,18 @@ std::optional<Outcome> RealBench::check_on(const Instance& problem, const Config
     task.twice = true;
     task.plan.drop_above_us = 0;
     const Outcome outcome = lane_.thread().run([&] {
-        lane_.hold(held);
+        try {
+            lane_.hold(held);
+        } catch (const Error& e) {
+            if (e.kind() != Error::Kind::device || !lane_.holds(0)) throw;
+            lane_.drop(0);  // no room for both
+            lane_.hold(held);
+        }
         return ask_trial(task);
     });
     verification.largest_error = std::max(verification.largest_error, outcome.max_error);
     if (outcome.ok()) return std::nullopt;
+    if (outcome.ending == Ending::out_of_memory) throw Error{Error::Kind::device, outcome.reason};
     return outcome;
 }
 
