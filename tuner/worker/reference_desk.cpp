@@ -97,7 +97,7 @@ std::vector<Instance> small_problems(const Instance& instance) {
 }
 
 ReferenceDesk::ReferenceDesk(std::filesystem::path worker, std::filesystem::path host_cache, RunLane& lane,
-                             BinaryStore& store)
+                             CompiledSources& store)
     : worker_{std::move(worker)},
       host_cache_{std::move(host_cache)},
       lane_{lane},

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "tuner/model/instance.h"
-#include "tuner/worker/binary_store.h"
+#include "tuner/worker/compiled_sources.h"
 #include "tuner/worker/job_thread.h"
 #include "tuner/worker/run_client.h"
 #include "tuner/worker/run_lane.h"
@@ -21,7 +21,7 @@ namespace autotune {
 class ReferenceDesk {
 public:
     /// lane, store: outlive this. host_cache: where a user's compiled references are kept.
-    ReferenceDesk(std::filesystem::path worker, std::filesystem::path host_cache, RunLane& lane, BinaryStore& store);
+    ReferenceDesk(std::filesystem::path worker, std::filesystem::path host_cache, RunLane& lane, CompiledSources& store);
     ~ReferenceDesk();
     ReferenceDesk(const ReferenceDesk&) = delete;
     ReferenceDesk& operator=(const ReferenceDesk&) = delete;
@@ -45,7 +45,7 @@ private:
 
     std::filesystem::path worker_, host_cache_;
     RunLane& lane_;
-    BinaryStore& store_;
+    CompiledSources& store_;
     std::unique_ptr<RunClient> client_;
     double flops_per_s_;  ///< of the CPU reference, as far as seen
     std::set<std::string> anchored_;

@@ -16,7 +16,7 @@
 #include "autotune/error.h"
 #include "device/identity.h"
 #include "tuner/model/space.h"
-#include "tuner/worker/binary_store.h"
+#include "tuner/worker/compiled_sources.h"
 #include "tuner/worker/gates.h"
 #include "tuner/worker/json_types.h"
 #include "tuner/worker/ragged.h"
@@ -192,7 +192,7 @@ private:
 
     // In this order: the store's thread posts to the lane, and the desk uses both.
     RunLane lane_;
-    BinaryStore store_;
+    CompiledSources store_;
     ReferenceDesk desk_;
 };
 

@@ -1,5 +1,5 @@
-#ifndef AUTOTUNE_TUNER_WORKER_BINARY_STORE_H
-#define AUTOTUNE_TUNER_WORKER_BINARY_STORE_H
+#ifndef AUTOTUNE_TUNER_WORKER_COMPILED_SOURCES_H
+#define AUTOTUNE_TUNER_WORKER_COMPILED_SOURCES_H
 
 #include <functional>
 #include <map>
@@ -22,10 +22,10 @@ struct BinariesResult {
 
 /// Compiles each distinct source once, however many configs and problems ask for it: what is asked for while it is
 /// being compiled waits for the same compile, and what was compiled lately is kept.
-class BinaryStore {
+class CompiledSources {
 public:
     /// keep: how many sources' binaries to hold on to.
-    explicit BinaryStore(CompilePoolOptions options, std::size_t keep = 256) : keep_{keep}, pool_{std::move(options)} {}
+    explicit CompiledSources(CompilePoolOptions options, std::size_t keep = 256) : keep_{keep}, pool_{std::move(options)} {}
     CompilePool& pool() noexcept { return pool_; }
     const CompilePool& pool() const noexcept { return pool_; }
 

@@ -1,4 +1,4 @@
-#include "tuner/worker/binary_store.h"
+#include "tuner/worker/compiled_sources.h"
 
 #include <algorithm>
 #include <future>
@@ -6,14 +6,14 @@
 
 namespace autotune {
 
-struct BinaryStore::Entry {
+struct CompiledSources::Entry {
     bool done = false;
     Compiled result;
     std::vector<Answer> waiting;
     std::uint64_t used = 0;
 };
 
-void BinaryStore::ask(SourceSpec source, const std::string& arch, bool urgent, Answer answer) {
+void CompiledSources::ask(SourceSpec source, const std::string& arch, bool urgent, Answer answer) {
     const std::string key = source.hash() + ' ' + arch;
     std::shared_ptr<Entry> entry;
     bool done = false;
@@ -46,7 +46,7 @@ void BinaryStore::ask(SourceSpec source, const std::string& arch, bool urgent, A
 }
 
 /// Called with the mutex held. Entries that somebody still waits for stay.
-void BinaryStore::forget_oldest() {
+void CompiledSources::forget_oldest() {
     while (entries_.size() > keep_) {
         const auto oldest = std::ranges::min_element(entries_, {}, [](const auto& entry) {
             return entry.second->done ? entry.second->used : ~std::uint64_t{0};
@@ -56,7 +56,7 @@ void BinaryStore::forget_oldest() {
     }
 }
 
-void BinaryStore::want(std::vector<SourceSpec> sources, const std::string& arch, Done done, bool urgent) {
+void CompiledSources::want(std::vector<SourceSpec> sources, const std::string& arch, Done done, bool urgent) {
     struct Gathering {
         std::mutex mutex;
         std::vector<Compiled> results;
@@ -90,11 +90,11 @@ void BinaryStore::want(std::vector<SourceSpec> sources, const std::string& arch,
     }
 }
 
-void BinaryStore::expect(const std::vector<SourceSpec>& sources, const std::string& arch, bool urgent) {
+void CompiledSources::expect(const std::vector<SourceSpec>& sources, const std::string& arch, bool urgent) {
     for (const SourceSpec& source : sources) ask(source, arch, urgent, [](const Compiled&) {});
 }
 
-BinariesResult BinaryStore::get(std::vector<SourceSpec> sources, const std::string& arch) {
+BinariesResult CompiledSources::get(std::vector<SourceSpec> sources, const std::string& arch) {
     std::promise<BinariesResult> promise;
     want(
         std::move(sources), arch, [&](BinariesResult result) { promise.set_value(std::move(result)); }, true);

@@ -1,0 +1,192 @@
+// Goal: what a user types is answered as the docs say: results on stdout, all else on stderr, the documented exit codes.
+// Method: the built program is run, without a GPU (CUDA_VISIBLE_DEVICES hides one) and with a cache folder of its own.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Run {
+    int code = -1;
+    std::string out, err;
+};
+
+class CommandLine : public testing::Test {
+protected:
+    void SetUp() override {
+        std::string pattern = (fs::temp_directory_path() / "autotune-cli-XXXXXX").string();
+        ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+        folder = pattern;
+    }
+    void TearDown() override { fs::remove_all(folder); }
+
+    Run run(const std::string& words) const {
+        const std::string out = (folder / "out").string(), err = (folder / "err").string();
+        const std::string command = "cd '" + folder.string() + "' && HOME='" + folder.string() + "' AUTOTUNE_CACHE_DIR='" + (folder / "cache").string() +
+                                    "' CUDA_VISIBLE_DEVICES=-1 CI=1 '" AUTOTUNE_BINARY_DIR "/bin/autotune' " + words + " >'" + out + "' 2>'" + err + "' </dev/null";
+        const int status = std::system(command.c_str());
+        return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), .out = read(out), .err = read(err)};
+    }
+
+    static std::string read(const fs::path& path) {
+        std::ifstream stream{path, std::ios::binary};
+        return {std::istreambuf_iterator<char>{stream}, {}};
+    }
+    void write(const std::string& name, const std::string& text) const {
+        fs::create_directories((folder / name).parent_path());
+        std::ofstream{folder / name, std::ios::binary} << text;
+    }
+
+    fs::path folder;
+};
+
+TEST_F(CommandLine, TellsItsVersion) {
+    const Run r = run("--version");
+    EXPECT_EQ(r.code, 0);
+    EXPECT_EQ(r.out.substr(0, 9), "autotune ");
+}
+
+TEST_F(CommandLine, WithoutWordsItExplainsItself) {
+    const Run r = run("");
+    EXPECT_EQ(r.code, 0);
+    EXPECT_NE(r.out.find("autotune --op softmax"), std::string::npos);
+}
+
+TEST_F(CommandLine, AnUnknownOpIsBadUse) {
+    const Run r = run("tune softmx");
+    EXPECT_EQ(r.code, 1);
+    EXPECT_EQ(r.err, "error: there is no op 'softmx'; did you mean 'softmax'?\nhelp: autotune ops\n");
+    EXPECT_EQ(r.out, "");
+}
+
+TEST_F(CommandLine, BadProblemsAreBadUse) {
+    for (const std::string problem : {"rows=0,cols=4", "rows=-3,cols=4", "rows=1099511627777,cols=4", "rows=4,cols=4,dtype=f63", "rows=4,colz=4", "rows"}) {
+        const Run r = run("space softmax --gpu sm_86 --problem " + problem);
+        EXPECT_EQ(r.code, 1) << problem;
+        EXPECT_EQ(r.err.substr(0, 7), "error: ") << r.err;
+        EXPECT_EQ(r.out, "");
+    }
+}
+
+TEST_F(CommandLine, WithoutAGpuTuningEndsWithThreeAndSaysWhatWorks) {
+    for (const std::string words : {"--op softmax", "tune softmax --gpu 0", "tune softmax --gpu sm_86", "bench softmax", "selftest"}) {
+        const Run r = run(words);
+        EXPECT_EQ(r.code, 3) << words;
+        EXPECT_NE(r.err.find("error: there is no usable GPU here"), std::string::npos) << r.err;
+        EXPECT_NE(r.err.find("help: "), std::string::npos) << r.err;
+    }
+}
+
+TEST_F(CommandLine, ACapabilityThatNobodyKnowsIsBadUse) {
+    EXPECT_EQ(run("tune softmax --gpu sm_42").code, 1);
+    EXPECT_EQ(run("space softmax --gpu fast").code, 1);
+}
+
+TEST_F(CommandLine, SpaceCountsWithoutAGpu) {
+    const Run r = run("space softmax --gpu sm_86 --json");
+    EXPECT_EQ(r.code, 0) << r.err;
+    const auto line = nlohmann::json::parse(r.out);
+    EXPECT_EQ(line["event"], "space");
+    EXPECT_GT(line["valid"].get<int>(), 1);
+    EXPECT_GE(line["raw"].get<double>(), line["valid"].get<double>());
+}
+
+TEST_F(CommandLine, OpsListsWhatIsBuiltIn) {
+    const Run r = run("ops");
+    EXPECT_EQ(r.code, 0) << r.err;
+    for (const std::string op : {"softmax", "gemm", "attention"}) EXPECT_NE(r.out.find(op), std::string::npos);
+}
+
+TEST_F(CommandLine, DoctorSaysThatThereIsNoGpu) {
+    const Run r = run("doctor");
+    EXPECT_EQ(r.code, 3);
+    EXPECT_NE(r.out.find("driver"), std::string::npos);
+    EXPECT_NE(r.out.find("NVRTC"), std::string::npos);
+}
+
+TEST_F(CommandLine, AnEmptyDatabaseIsNothingFound) {
+    const Run r = run("query softmax");
+    EXPECT_EQ(r.code, 2);
+    EXPECT_NE(r.err.find("help: autotune tune softmax"), std::string::npos) << r.err;
+}
+
+TEST_F(CommandLine, AFileThatIsNoDatabaseIsLeftAsItIs) {
+    write("notes.db", "not a database, but somebody's notes");
+    const Run r = run("query softmax --db notes.db");
+    EXPECT_EQ(r.code, 1) << r.err;
+    EXPECT_EQ(read(folder / "notes.db"), "not a database, but somebody's notes");
+}
+
+TEST_F(CommandLine, ABrokenOpFileIsShownWithItsLineAndACaret) {
+    write("ops/rope.toml", "format = 1\nop = \"rope\"\nsummary = \"x\"\n[problem]\nn = { dim = \"near\", default = 4 }\n[let]\nm = \"n + BLK\"\n");
+    const Run r = run("ops rope --ops ops");
+    EXPECT_EQ(r.code, 1);
+    EXPECT_NE(r.err.find("rope.toml:7:"), std::string::npos) << r.err;
+    EXPECT_NE(r.err.find("BLK"), std::string::npos) << r.err;
+    EXPECT_NE(r.err.find("^"), std::string::npos) << r.err;
+}
+
+TEST_F(CommandLine, ASpaceOfATrillionPointsIsRefusedWithItsSize) {
+    std::string toml =
+        "format = 1\nop = \"huge\"\nsummary = \"x\"\n[problem]\nn = { dim = \"near\", default = 4 }\n[[tensor]]\nname = \"y\"\nrole = \"out\"\ndtype = \"f32\"\n"
+        "shape = [\"n\"]\n[reference]\nkernel = \"k\"\n[tolerance]\ny = { exact = true }\n[[kernel]]\nname = \"k\"\nsource = \"k.cu\"\nentry = \"k\"\n[kernel.parameters]\n";
+    for (const char c : std::string{"ABCDEFGHIJKL"}) toml += std::string{c} + "A = { values = [1,2,3,4,5,6,7,8,9,10], default = 1 }\n";
+    toml += "[[kernel.launch]]\ngrid = [1]\nblock = [32]\nargs = [\"y\"]\n";
+    write("ops/huge.toml", toml);
+    write("ops/k.cu", "extern \"C\" __global__ void k(float* y) {}\n");
+    const Run r = run("space huge --ops ops --gpu sm_86");
+    EXPECT_EQ(r.code, 1) << r.out;
+    EXPECT_NE(r.err.find("error: "), std::string::npos);
+}
+
+TEST_F(CommandLine, ANewOpLoadsAndCompilesAsItIs) {
+    const Run made = run("new mine");
+    ASSERT_EQ(made.code, 0) << made.err;
+    const Run again = run("new mine");
+    EXPECT_EQ(again.code, 1);
+    const Run checked = run("check scale --ops mine --gpu sm_86 --problem n=1000");
+    EXPECT_EQ(checked.code, 0) << checked.err << checked.out;
+    EXPECT_NE(checked.out.find("compiles"), std::string::npos) << checked.out;
+}
+
+TEST_F(CommandLine, CheckFailsForAKernelThatDoesNotCompile) {
+    ASSERT_EQ(run("new mine").code, 0);
+    write("mine/scale.cu", "extern \"C\" __global__ void scale(const T* x) { half16 y; }\n");
+    const Run r = run("check scale --ops mine --gpu sm_86 --problem n=1000");
+    EXPECT_EQ(r.code, 4) << r.out;
+    EXPECT_NE(r.out.find("compile failed"), std::string::npos) << r.out;
+    EXPECT_NE(r.out.find("half16"), std::string::npos) << r.out;
+}
+
+TEST_F(CommandLine, EveryJsonLineParsesAndNothingElseIsOnStdout) {
+    for (const std::string words : {"ops --json", "space gemm --gpu sm_80 --json", "doctor --json", "check softmax --gpu sm_86 --json --problem rows=4,cols=64"}) {
+        const Run r = run(words);
+        ASSERT_FALSE(r.out.empty()) << words << r.err;
+        std::size_t begin = 0;
+        while (begin < r.out.size()) {
+            const std::size_t end = r.out.find('\n', begin);
+            const auto line = nlohmann::json::parse(r.out.substr(begin, end - begin), nullptr, false);
+            ASSERT_TRUE(line.is_object()) << words << ": " << r.out.substr(begin, end - begin);
+            EXPECT_EQ(line["v"], 1);
+            begin = end + 1;
+        }
+    }
+}
+
+TEST_F(CommandLine, ProblemsFilesNameTheLineThatIsWrong) {
+    write("shapes.txt", "# shapes\nsoftmax rows=4,cols=8\nsoftmax rows=4,colz=8\n");
+    const Run r = run("space --problems shapes.txt --gpu sm_86");
+    EXPECT_EQ(r.code, 1);
+    EXPECT_NE(r.err.find("shapes.txt:3: "), std::string::npos) << r.err;
+}
+
+}  // namespace

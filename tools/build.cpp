@@ -1,0 +1,95 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "autotune/error.h"
+#include "cache/store/binaries.h"
+#include "device/compiler.h"
+#include "device/identity.h"
+#include "device/nvrtc.h"
+#include "tools/format.h"
+#include "tools/interrupt.h"
+#include "tools/json_events.h"
+#include "tools/session.h"
+#include "tools/subcommands.h"
+#include "tuner/strategy.h"
+#include "tuner/worker/compile_space.h"
+
+namespace autotune {
+namespace {
+
+std::vector<Config> configs_of(const Instance& instance, const Budget& budget) {
+    const Space space = Space::make(instance);
+    const std::size_t count = std::min(space.size(), budget.trials.value_or(space.size()));
+    std::vector<Config> configs;
+    for (std::size_t i = 0; i < count; ++i) configs.push_back(space.config(i));
+    return configs;
+}
+
+void keep(const Instance& instance, const CompiledConfig& compiled, BinaryStore& binaries) {
+    const Nvrtc& compiler = nvrtc();
+    const std::vector<SourceSpec> sources = instance.sources(compiled.config);
+    for (std::size_t i = 0; i < sources.size() && i < compiled.artefacts.size(); ++i)
+        binaries.put({.key = binary_key(sources[i], Compiler::fixed_options(), compiled.artefacts[i].arch, compiler.major, compiler.minor),
+                      .artefact = compiled.artefacts[i],
+                      .source = sources[i].source,
+                      .nvrtc_major = compiler.major,
+                      .nvrtc_minor = compiler.minor});
+}
+
+}  // namespace
+
+/// Compiles every valid config of each problem, without a GPU, and keeps the binaries beside the database.
+int run_build(const Request& request, Console& console) {
+    const Session session{request, console};
+    const DeviceLimits limits = session.limits();
+    const bool kept = request.db != "none";
+    std::optional<BinaryStore> binaries;
+    if (kept) binaries.emplace(session.open_store(Store::Mode::write).binaries_folder());
+    std::size_t good = 0;
+    for (const AskedProblem& problem : session.problems()) {
+        const Instance instance = Session::instance(problem, limits);
+        const std::vector<Config> configs = configs_of(instance, request.budget);
+        const auto begin = std::chrono::steady_clock::now();
+        std::map<Ending, std::size_t> counts;
+        std::map<Ending, std::string> examples;
+        Progress progress{.op = instance.op().name, .total = configs.size()};
+        const auto took = [&] {
+            return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        };
+        for (const CompiledConfig& each :
+             compile_configs(instance, configs, session.worker_options(0), [&](std::size_t done) {
+                 progress.tried = done;
+                 progress.share_done = static_cast<double>(done) / static_cast<double>(configs.size());
+                 console.status(progress);
+                 return interrupted() == 0;
+             })) {
+            if (++counts[each.outcome.ending] == 1)
+                examples[each.outcome.ending] = fmt::format("{}: {}", each.config.text(), each.outcome.reason);
+            if (each.outcome.ok() && binaries) keep(instance, each, *binaries);
+        }
+        console.end_status();
+        good += counts[Ending::timed];
+        console.result(fmt::format("{} {} for sm_{}: {} of {} compile, {:.1f} s", instance.op().name,
+                                   instance.problem().text(), limits.cc, counts[Ending::timed],
+                                   format_count(configs.size(), "config", "configs"), took()));
+        nlohmann::json outcomes = nlohmann::json::object();
+        for (const auto& [ending, count] : counts) {
+            if (ending != Ending::timed)
+                console.result(fmt::format("  {:>4}  {:<16} first: {}", count, info(ending).words, examples[ending]));
+            outcomes[ending == Ending::timed ? "compiled" : std::string{info(ending).name}] = count;
+        }
+        if (console.json())
+            console.json_line(json_event("build", {{"op", instance.op().name},
+                                                   {"problem", instance.problem()},
+                                                   {"outcomes", outcomes},
+                                                   {"seconds", took()}}));
+        if (interrupted()) return interrupted();
+    }
+    if (kept) console.line(fmt::format("binaries are in {}", binaries->folder().string()));
+    return good ? 0 : exit_code(Error::Kind::nothing_found);
+}
+
+}  // namespace autotune

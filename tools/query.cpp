@@ -1,0 +1,172 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "autotune/error.h"
+#include "cache/store/binaries.h"
+#include "device/compiler.h"
+#include "device/identity.h"
+#include "tools/format.h"
+#include "tools/json_events.h"
+#include "tools/record_text.h"
+#include "tools/session.h"
+#include "tools/subcommands.h"
+
+namespace autotune {
+namespace {
+
+Error usage(const std::string& message, const std::string& help = {}) { return {Error::Kind::usage, message, help}; }
+
+std::string state_of(const Record& record) {
+    if (record.predicted) return "predicted: emulated, used only where nothing was measured";
+    if (!record.fresh()) return "stale: " + record.stale;
+    return "fresh";
+}
+
+std::vector<std::vector<std::string>> rows_of(const std::vector<Record>& records) {
+    std::vector<std::vector<std::string>> rows{{"problem", "gpu", "time_us", "default", "config", "state"}};
+    for (const Record& r : records)
+        rows.push_back({fmt::format("{} {}", r.source.op, r.problem.text()), r.device.name,
+                        fmt::format("{:.2f}", r.time_us),
+                        r.default_us ? format_speedup(*r.default_us / r.time_us) : "-", r.config.text(), state_of(r)});
+    return rows;
+}
+
+void print_table(const std::vector<Record>& records, Console& console) {
+    const auto rows = rows_of(records);
+    std::vector<std::size_t> widths(rows.front().size(), 0);
+    for (const auto& row : rows)
+        for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], columns(row[c]));
+    for (const auto& row : rows) {
+        std::string line;
+        for (std::size_t c = 0; c < row.size(); ++c)
+            line += (c == 2 ? pad_left(row[c], widths[c]) : pad_right(row[c], widths[c])) + "  ";
+        console.result(line.substr(0, line.find_last_not_of(' ') + 1));
+    }
+}
+
+void print_csv(const std::vector<Record>& records, Console& console) {
+    for (const auto& row : rows_of(records)) {
+        std::string line;
+        for (const std::string& cell : row) {
+            std::string doubled;
+            for (const char c : cell) doubled += c == '"' ? std::string{"\"\""} : std::string{c};
+            line += fmt::format("{}\"{}\"", line.empty() ? "" : ",", doubled);
+        }
+        console.result(line);
+    }
+}
+
+/// The instance of a record: its problem on the device that measured it, with today's op.
+Instance instance_of(const Record& record, const Op& op) {
+    std::vector<std::pair<std::string, Value>> fields;
+    for (const auto& [name, value] : record.problem.fields)
+        if (op.field(name)) fields.emplace_back(name, value);
+    Instance instance = Instance::make(op, fields, record.device.limits);
+    if (const auto objection = instance.objection(record.config))
+        throw usage(fmt::format("the stored config {} is no longer valid: {}", record.config.text(), *objection),
+                    fmt::format("autotune {} {}", op.name, record.problem.text()));
+    return instance;
+}
+
+void write(const Request& request, std::string_view bytes) {
+    if (request.output.empty()) {
+        std::cout.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush();
+        return;
+    }
+    std::ofstream stream{request.output, std::ios::binary};
+    stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    if (!stream.flush()) throw usage(fmt::format("'{}' could not be written", request.output));
+}
+
+/// The very bytes that were timed, where the binary store still has them; else the same source compiled again.
+Artefact artefact_of(const Record& record, const Instance& instance, const Store& store) {
+    const std::vector<SourceSpec> sources = instance.sources(record.config);
+    if (sources.size() != 1)
+        throw usage(fmt::format("{} is compiled from {} sources, so no single cubin is it", record.config.text(),
+                                sources.size()),
+                    "--as json");
+    const std::string arch = sources.front().arch.empty() ? arch_name(record.device.limits.cc) : sources.front().arch;
+    const BinaryStore binaries{store.binaries_folder()};
+    if (const auto binary = binaries.get(
+            binary_key(sources.front(), Compiler::fixed_options(), arch, record.environment.nvrtc_major, record.environment.nvrtc_minor)))
+        return binary->artefact;
+    CompileRequest compile{.name = sources.front().source,
+                           .source = sources.front().text,
+                           .defines = sources.front().defines,
+                           .options = sources.front().options,
+                           .entries = sources.front().entries,
+                           .arch = arch};
+    for (const auto& [name, text] : sources.front().headers) compile.headers.push_back({name, text});
+    Compiler compiler;
+    CompileResult result = compiler.compile(compile);
+    if (!result.ok)
+        throw Error{Error::Kind::compile, fmt::format("{} does not compile: {}", record.config.text(), result.log)};
+    return std::move(result.artefact);
+}
+
+void write_one(const Request& request, const std::vector<Record>& records, const Session& session, const Store& store,
+               Console& console) {
+    const Record& record = records.front();
+    if (records.size() > 1)
+        console.note(fmt::format("{} records match; this is {} on {}", records.size(), record.problem.text(),
+                                 record.device.name),
+                     "--where, --gpu narrow them");
+    const Instance instance = instance_of(record, session.ops().find(record.source.op));
+    if (request.as == "cpp") return write(request, record_as_cpp(record, instance));
+    if (request.as == "toml") return write(request, record_as_toml(record));
+    if (request.as == "json") return write(request, record_as_json(record, instance) + "\n");
+    const Artefact artefact = artefact_of(record, instance, store);
+    if (request.output.empty()) throw usage("a cubin is no text for a terminal", "add -o kernel.cubin");
+    write(request, {reinterpret_cast<const char*>(artefact.cubin.data()), artefact.cubin.size()});
+    console.line(fmt::format("wrote {}: {}, {}", request.output, format_bytes(artefact.cubin.size()), artefact.arch));
+}
+
+RecordQuery query_of(const Request& request, const Session& session) {
+    RecordQuery query{.op = request.op, .winners_only = true};
+    if (!request.op.empty()) session.op();  // a typo in the op is no empty answer
+    if (!request.where.empty()) try {
+            query.where = Expression::parse(request.where);
+        } catch (const ParseError& e) {
+            throw usage(
+                fmt::format("--where '{}' is no expression: {} at column {}", request.where, e.what(), e.offset() + 1));
+        }
+    if (!request.gpu.empty()) query.device_fp = session.gpus().front().identity.fp;
+    return query;
+}
+
+}  // namespace
+
+int run_query(const Request& request, Console& console) {
+    constexpr std::array<std::string_view, 5> forms{"", "cpp", "toml", "json", "cubin"};
+    if (std::ranges::find(forms, request.as) == forms.end())
+        throw usage(fmt::format("--as is cpp, toml, json or cubin, not '{}'", request.as));
+    const Session session{request, console};
+    const Store store = session.open_store(Store::Mode::read);
+    std::vector<const Op*> ops = request.op.empty() ? session.ops().all() : std::vector<const Op*>{&session.op()};
+    const std::vector<Record> records = store.records(query_of(request, session), session.today(ops));
+    if (records.empty())
+        throw Error{Error::Kind::nothing_found,
+                    fmt::format("{} holds no record{} that matches",
+                                store.path().empty() ? "the database" : store.path().string(),
+                                request.op.empty() ? "" : fmt::format(" of '{}'", request.op)),
+                    request.op.empty() ? "autotune tune softmax" : fmt::format("autotune tune {}", request.op)};
+    if (!request.as.empty())
+        write_one(request, records, session, store, console);
+    else if (request.csv)
+        print_csv(records, console);
+    else if (!console.json())
+        print_table(records, console);
+    if (console.json() && request.as.empty())
+        for (const Record& record : records) {
+            const Op* op = session.ops().find_or_null(record.source.op);
+            if (op) console.json_line(record_as_json(record, instance_of(record, *op)));
+        }
+    return 0;
+}
+
+}  // namespace autotune

@@ -1,0 +1,221 @@
+#include "tools/record_text.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "tools/format.h"
+#include "tools/json_events.h"
+#include "tools/version.h"
+
+namespace autotune {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string identifier(std::string_view text) {
+    std::string name;
+    for (const char c : text) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+    return name;
+}
+
+std::string json_text(std::string_view text) {
+    return Json(std::string{text}).dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
+std::string heading(const Record& record) {
+    std::string text = fmt::format("{} {} on {}: {}", record.source.op, record.problem.text(), record.device.name,
+                                   format_time(record.time_us));
+    if (record.default_us) text += fmt::format(", {} the default", format_speedup(*record.default_us / record.time_us));
+    return text + fmt::format(" ({})", name_of(record.verified));
+}
+
+std::string buffer_name(const Instance& instance, const LaunchSequence& sequence, std::uint32_t buffer) {
+    const std::size_t tensors = instance.tensors().size();
+    return buffer < tensors ? instance.tensors()[buffer].name : sequence.scratch.at(buffer - tensors).name;
+}
+
+std::string dim3(const Dim3& d) { return fmt::format("{}, {}, {}", d.x, d.y, d.z); }
+
+/// The C++ declaration of argument `i` of a launch.
+std::string argument_line(const Instance& instance, const LaunchSequence& sequence, const Argument& argument,
+                          std::size_t i) {
+    if (const auto* buffer = std::get_if<BufferArgument>(&argument))
+        return fmt::format("    CUdeviceptr a{} = {};\n", i, buffer_name(instance, sequence, buffer->buffer));
+    if (const auto* value = std::get_if<ValueArgument>(&argument)) {
+        std::string bytes;
+        for (std::size_t b = 0; b < value->size; ++b)
+            bytes += fmt::format("{}{:#04x}", b ? ", " : "", std::to_integer<int>(value->bytes[b]));
+        return fmt::format("    alignas(8) unsigned char a{}[8] = {{{}}};\n", i, bytes);
+    }
+    return fmt::format("    CUtensorMap a{} = {}_map;\n", i,
+                       buffer_name(instance, sequence, std::get<TensorMapArgument>(argument).buffer));
+}
+
+bool has_maps(const Launch& launch) {
+    for (const Argument& argument : launch.arguments)
+        if (std::holds_alternative<TensorMapArgument>(argument)) return true;
+    return false;
+}
+
+std::string launch_function(const Instance& instance, const LaunchSequence& sequence, const Launch& launch,
+                            std::size_t number) {
+    std::string parameters, declared, pointers;
+    for (const BoundTensor& tensor : instance.tensors())
+        parameters += fmt::format(", [[maybe_unused]] CUdeviceptr {}", tensor.name);
+    for (const ScratchBuffer& scratch : sequence.scratch)
+        parameters += fmt::format(", [[maybe_unused]] CUdeviceptr {}", scratch.name);
+    if (has_maps(launch))
+        for (const Argument& argument : launch.arguments)
+            if (const auto* map = std::get_if<TensorMapArgument>(&argument))
+                parameters += fmt::format(", const CUtensorMap& {}_map", buffer_name(instance, sequence, map->buffer));
+    for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
+        declared += argument_line(instance, sequence, launch.arguments[i], i);
+        pointers += fmt::format("{}&a{}", i ? ", " : "", i);
+    }
+    std::string text =
+        fmt::format("/// Launch {} of {}, of the kernel {}.\n", number + 1, sequence.launches.size(), launch.entry);
+    if (launch.shared_bytes > 48 * 1024)
+        text += fmt::format(
+            "/// Once for each function: cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, "
+            "{}).\n",
+            launch.shared_bytes);
+    return text +
+           fmt::format(
+               "inline CUresult launch_{}(CUfunction kernel, CUstream stream{}) {{\n{}    void* arguments[] = {{{}}};\n"
+               "    return cuLaunchKernel(kernel, {}, {}, {}, stream, arguments, nullptr);\n}}\n",
+               number, parameters, declared, pointers, dim3(launch.grid), dim3(launch.block), launch.shared_bytes);
+}
+
+Json argument_json(const Instance& instance, const LaunchSequence& sequence, const Argument& argument) {
+    if (const auto* buffer = std::get_if<BufferArgument>(&argument))
+        return {{"buffer", buffer_name(instance, sequence, buffer->buffer)}};
+    if (const auto* value = std::get_if<ValueArgument>(&argument)) {
+        std::string hex;
+        for (std::size_t b = 0; b < value->size; ++b)
+            hex += fmt::format("{:02x}", std::to_integer<int>(value->bytes[b]));
+        return {{"bytes", hex}};
+    }
+    const auto& map = std::get<TensorMapArgument>(argument);
+    return {{"tensor_map",
+             {{"buffer", buffer_name(instance, sequence, map.buffer)},
+              {"dtype", name_of(map.dtype)},
+              {"extents", map.extents},
+              {"strides_bytes", map.strides_bytes},
+              {"box", map.box},
+              {"swizzle_bytes", map.swizzle_bytes}}}};
+}
+
+Json dim_json(const Dim3& d) { return {d.x, d.y, d.z}; }
+
+Json launches_json(const Instance& instance, const LaunchSequence& sequence) {
+    Json launches = Json::array();
+    for (const Launch& launch : sequence.launches) {
+        Json arguments = Json::array();
+        for (const Argument& argument : launch.arguments)
+            arguments.push_back(argument_json(instance, sequence, argument));
+        launches.push_back({{"entry", launch.entry},
+                            {"source", launch.source},
+                            {"repeat", launch.repeat},
+                            {"grid", dim_json(launch.grid)},
+                            {"block", dim_json(launch.block)},
+                            {"cluster", dim_json(launch.cluster)},
+                            {"shared_bytes", launch.shared_bytes},
+                            {"cooperative", launch.cooperative},
+                            {"arguments", arguments}});
+    }
+    return launches;
+}
+
+Json value_json(const Value& value) {
+    return std::visit([](const auto& held) { return Json(held); }, value);
+}
+
+std::string toml_value(const Value& value) {
+    return std::holds_alternative<std::string>(value) ? json_text(std::get<std::string>(value)) : to_text(value);
+}
+
+}  // namespace
+
+std::string record_as_cpp(const Record& record, const Instance& instance) {
+    const LaunchSequence sequence = instance.launches(record.config);
+    const std::vector<SourceSpec> sources = instance.sources(record.config);
+    std::string text = fmt::format(
+        "// {}\n// {}\n// written by autotune {}: autotune query {} --as cpp\n#pragma once\n#include "
+        "<cuda.h>\n\nnamespace tuned::{}_{} {{\n\n",
+        heading(record), record.config.text(), version(), record.source.op, identifier(record.source.op),
+        identifier(record.problem.text()));
+    for (const SourceSpec& source : sources) {
+        const std::string suffix = sources.size() == 1 ? "" : "_" + identifier(source.source);
+        text += fmt::format("/// How {} is compiled: nvcc or NVRTC for sm_{}, with these defines in front.\n",
+                            source.source, instance.limits().cc);
+        text += fmt::format("inline constexpr const char* defines{}[] = {{", suffix);
+        for (const auto& [name, value] : source.defines)
+            text += fmt::format("\n    {},", json_text(fmt::format("-D{}={}", name, value)));
+        text += source.defines.empty() ? "\"\"};\n" : "\n};\n";
+    }
+    for (const ScratchBuffer& scratch : sequence.scratch)
+        text += fmt::format("inline constexpr unsigned long long {}_bytes = {};{}\n", scratch.name, scratch.bytes,
+                            scratch.zeroed ? "  // zeroed before each sequence" : "");
+    for (std::size_t i = 0; i < sequence.launches.size(); ++i) {
+        text +=
+            fmt::format("\ninline constexpr const char* entry_{} = {};\n", i, json_text(sequence.launches[i].entry));
+        text += launch_function(instance, sequence, sequence.launches[i], i);
+    }
+    return text + "\n}  // namespace\n";
+}
+
+std::string record_as_toml(const Record& record) {
+    std::string text = fmt::format("# {}\nop = {}\nvariant = {}\n\n[problem]\n", heading(record),
+                                   json_text(record.source.op), json_text(record.config.variant));
+    for (const auto& [name, value] : record.problem.fields) text += fmt::format("{} = {}\n", name, toml_value(value));
+    text += "\n[config]\n";
+    for (const auto& [name, value] : record.config.values) text += fmt::format("{} = {}\n", name, toml_value(value));
+    text += fmt::format("\n[measured]\ngpu = {}\ntime_us = {}\nlow_us = {}\nhigh_us = {}\nsamples = {}\n",
+                        json_text(record.device.name), record.time_us, record.low_us, record.high_us, record.samples);
+    if (record.default_us) text += fmt::format("default_us = {}\n", *record.default_us);
+    return text + fmt::format("nvrtc = \"{}.{}\"\nverified = \"{}\"\n", record.environment.nvrtc_major,
+                              record.environment.nvrtc_minor, name_of(record.verified));
+}
+
+std::string record_as_json(const Record& record, const Instance& instance) {
+    const LaunchSequence sequence = instance.launches(record.config);
+    Json tensors = Json::array(), scratch = Json::array(), problem = Json::object();
+    for (const BoundTensor& t : instance.tensors())
+        tensors.push_back({{"name", t.name},
+                           {"dtype", name_of(t.dtype)},
+                           {"shape", t.shape},
+                           {"strides", t.strides},
+                           {"bytes", t.bytes},
+                           {"present", t.present},
+                           {"output", t.role != Role::in}});
+    for (const ScratchBuffer& s : sequence.scratch)
+        scratch.push_back({{"name", s.name}, {"bytes", s.bytes}, {"zeroed", s.zeroed}});
+    for (const auto& [name, value] : record.problem.fields) problem[name] = value_json(value);
+    Json json = {{"v", 1},
+                 {"event", "record"},
+                 {"id", record.id.text()},
+                 {"op", record.source.op},
+                 {"problem", problem},
+                 {"config", record.config},
+                 {"device", record.device},
+                 {"time_us", record.time_us},
+                 {"low_us", record.low_us},
+                 {"high_us", record.high_us},
+                 {"samples", record.samples},
+                 {"verified", name_of(record.verified)},
+                 {"stale", record.stale},
+                 {"tuned_at", record.tuned_at},
+                 {"nvrtc", fmt::format("{}.{}", record.environment.nvrtc_major, record.environment.nvrtc_minor)},
+                 {"flops", instance.flops()},
+                 {"bytes", instance.bytes()},
+                 {"tensors", tensors},
+                 {"scratch", scratch},
+                 {"launches", launches_json(instance, sequence)}};
+    if (record.default_us) json["default_us"] = *record.default_us;
+    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace autotune

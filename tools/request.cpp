@@ -1,0 +1,247 @@
+#include "tools/request.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+
+#include "autotune/error.h"
+#include "tools/subcommands.h"
+#include "tools/version.h"
+#include "tuner/model/suggest.h"
+
+namespace autotune {
+namespace {
+
+Error usage(const std::string& message, const std::string& help = {}) { return {Error::Kind::usage, message, help}; }
+
+constexpr std::string_view exit_codes =
+    "Exit codes: 0 done; 1 bad use or input; 2 nothing valid was found; 3 no usable device or compiler; 4 a check that "
+    "was\n"
+    "asked for failed; 5 the result could not be stored; 70 an internal error; 130 / 143 interrupted, the work "
+    "saved.\n";
+
+std::string general_help() {
+    std::string text =
+        "autotune: finds, checks and stores the fastest config of a CUDA kernel\n\n"
+        "  autotune [SUB] [OP [PROBLEM]] [flags]      without SUB: tune\n\n";
+    for (const Subcommand& row : subcommands()) text += fmt::format("  {:<10}{}\n", row.name, row.about);
+    text += fmt::format("\n  autotune SUB --help    the flags of one\n  autotune --version\n\nExamples:\n");
+    text +=
+        "  autotune --op softmax --problem rows=4096,cols=4096,dtype=f32 --budget 30s\n  autotune query softmax --as "
+        "cpp\n\n";
+    return text + std::string{exit_codes};
+}
+
+/// What a parse collects before it is read further.
+struct Texts {
+    std::vector<std::string> words, problems;
+    std::string budget, effort = "normal", progress = "auto", colour = "auto";
+    bool quiet = false;
+    int verbose = 0;
+    std::string op;
+    std::uint64_t run = 0, trial = 0;
+};
+
+void add_common(CLI::App& app, Request& request, Texts& texts) {
+    app.add_flag("--json", request.console.json, "JSON lines on stdout");
+    app.add_option("--progress", texts.progress, "auto, line, plain or none");
+    app.add_option("--color", texts.colour, "auto, always or never");
+    app.add_flag("-q,--quiet", texts.quiet, "warnings and errors only");
+    app.add_flag("-v,--verbose", texts.verbose, "a line a trial; twice: logs too");
+}
+
+void add_op(CLI::App& app, Request& request, Texts& texts) {
+    app.add_option("--op", texts.op, "the op");
+    app.add_option("--ops", request.ops, "a folder with ops of your own; its C++ references are compiled and run")
+        ->expected(1);
+}
+
+void add_search(CLI::App& app, Request& request, Texts& texts) {
+    std::string names;
+    for (const StrategyEntry& row : strategies()) names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
+    app.add_option("--strategy", request.strategy, names);
+    app.add_option("--budget", texts.budget, "a problem's time or trials, or both: 60s, 200, 60s,200");
+    app.add_option("--seed", request.seed, "of the search and the inputs");
+    app.add_option("--effort", texts.effort, "quick, normal or full");
+    app.add_option("--workers", request.workers, "compile workers; default: one a core");
+    app.add_option("--trial-limit", request.trial_limit_s, "seconds that a candidate may run");
+    app.add_option("--compile-limit", request.compile_limit_s, "seconds that a compile may take");
+    app.add_flag("--fresh", request.fresh, "try again what earlier runs found out");
+}
+
+void add_flags(CLI::App& app, unsigned flags, Request& request, Texts& texts) {
+    add_common(app, request, texts);
+    if (flags & takes_op) add_op(app, request, texts);
+    if (flags & takes_problem) {
+        app.add_option("--problem", texts.problems, "NAME=VALUE,...; may be given several times")->expected(1);
+        app.add_option("--problems", request.problems_file, "a file with a problem a line");
+    }
+    if (flags & takes_gpu) app.add_option("--gpu", request.gpu, "an ordinal, all, or a capability such as sm_86");
+    if (flags & takes_store) app.add_option("--db", request.db, "the database; none: keep nothing");
+    if (flags & takes_search) add_search(app, request, texts);
+    if (flags & takes_config) app.add_option("--config", request.config, "one config: 'VARIANT NAME=VALUE ...'");
+    if (flags & takes_query) {
+        app.add_option("--as", request.as, "cpp, toml, json or cubin: one record, ready to use");
+        app.add_option("--where", request.where, "an expression over the problem, such as 'cols >= 4096'");
+        app.add_flag("--csv", request.csv, "comma-separated values");
+        app.add_option("-o,--output", request.output, "the file to write; default: stdout");
+    }
+    if (flags & takes_trial) {
+        app.add_option("--run", texts.run, "a run's number; default: the last");
+        app.add_option("--trial", texts.trial, "a trial's number");
+    }
+    if (flags & takes_show) app.add_flag("--show", request.show, "the op's files too");
+    if (flags & takes_imported) app.add_flag("--imported", request.imported, "only records of other machines");
+}
+
+/// Words that stand without a flag: OP and PROBLEM, or the folder of `new`.
+void read_words(const Subcommand& sub, Texts& texts, Request& request) {
+    std::vector<std::string> words;
+    for (const std::string& word : texts.words) {
+        if (!word.starts_with('-')) {
+            words.push_back(word);
+            continue;
+        }
+        throw usage(fmt::format("there is no flag '{}' for {}", word, sub.name),
+                    fmt::format("autotune {} --help", sub.name));
+    }
+    std::size_t next = 0;
+    if ((sub.flags & takes_folder) && next < words.size()) request.folder = words[next++];
+    if ((sub.flags & takes_op) && texts.op.empty() && next < words.size()) texts.op = words[next++];
+    while ((sub.flags & takes_problem) && next < words.size() && words[next].find('=') != std::string::npos)
+        texts.problems.push_back(words[next++]);
+    if (next < words.size())
+        throw usage(fmt::format("'{}' is one word too many for {}", words[next], sub.name),
+                    fmt::format("autotune {} --help", sub.name));
+}
+
+template <class Choice>
+Choice choice_of(std::string_view flag, const std::string& text,
+                 std::initializer_list<std::pair<std::string_view, Choice>> choices) {
+    std::vector<std::string> names;
+    for (const auto& [name, choice] : choices) {
+        if (text == name) return choice;
+        names.emplace_back(name);
+    }
+    throw usage(fmt::format("{} is {}, not '{}'", flag, fmt::join(names, ", "), text));
+}
+
+void read_console(const Texts& texts, ConsoleOptions& console) {
+    console.progress = choice_of<ProgressMode>("--progress", texts.progress,
+                                               {{"auto", ProgressMode::automatic},
+                                                {"line", ProgressMode::line},
+                                                {"plain", ProgressMode::plain},
+                                                {"none", ProgressMode::none}});
+    console.colour = choice_of<std::optional<bool>>("--color", texts.colour,
+                                                    {{"auto", std::nullopt}, {"always", true}, {"never", false}});
+    if (texts.quiet)
+        console.verbosity = Verbosity::quiet;
+    else if (texts.verbose == 1)
+        console.verbosity = Verbosity::trials;
+    else if (texts.verbose > 1)
+        console.verbosity = Verbosity::logs;
+}
+
+/// The flag that a user most likely meant, among those of this subcommand.
+Error unknown_flag(const CLI::App& app, const Subcommand& sub, const std::string& typed) {
+    const std::string name = typed.substr(0, typed.find('='));
+    std::vector<std::string> flags;
+    for (const CLI::Option* option : app.get_options())
+        for (const std::string& each : option->get_lnames()) flags.push_back("--" + each);
+    const std::string guess = did_you_mean(name, flags);
+    const std::string where = guess.empty() && sub.name != "tune" ? fmt::format(" for {}", sub.name) : std::string{};
+    return usage(fmt::format("there is no flag '{}'{}{}", name, where, guess),
+                 guess.empty() ? fmt::format("autotune {} --help", sub.name) : "");
+}
+
+Parsed parse_subcommand(const Subcommand& sub, std::vector<std::string> arguments) {
+    Request request;
+    Texts texts;
+    request.subcommand = sub.name;
+    CLI::App app{std::string{sub.about}};
+    app.name(fmt::format("autotune {}", sub.name));
+    app.allow_extras();
+    app.footer(fmt::format("Example: {}\n{}", sub.example, exit_codes));
+    add_flags(app, sub.flags, request, texts);
+    std::ranges::reverse(arguments);  // CLI11 takes a vector from its end
+    try {
+        app.parse(arguments);
+    } catch (const CLI::CallForHelp&) {
+        return {.request = std::nullopt, .text = app.help()};
+    } catch (const CLI::ParseError& e) {
+        throw usage(fmt::format("{} for '{}'", e.what(), sub.name), fmt::format("autotune {} --help", sub.name));
+    }
+    for (const std::string& word : app.remaining()) {
+        if (word.size() > 1 && word.starts_with('-')) throw unknown_flag(app, sub, word);
+        texts.words.push_back(word);
+    }
+    read_words(sub, texts, request);
+    request.op = texts.op;
+    for (const std::string& problem : texts.problems) request.problems.push_back(problem_from_text(problem));
+    if (!texts.budget.empty()) request.budget = budget_from_text(texts.budget);
+    request.effort = choice_of<Effort>("--effort", texts.effort,
+                                       {{"quick", Effort::quick}, {"normal", Effort::normal}, {"full", Effort::full}});
+    if (texts.run) request.run = texts.run;
+    if (texts.trial) request.trial = texts.trial;
+    read_console(texts, request.console);
+    return {.request = request, .text = {}};
+}
+
+}  // namespace
+
+ProblemText problem_from_text(std::string_view text) {
+    ProblemText problem;
+    for (std::size_t begin = 0; begin <= text.size();) {
+        const std::size_t end = std::min(text.find(',', begin), text.size());
+        const std::string_view part = text.substr(begin, end - begin);
+        const std::size_t equals = part.find('=');
+        if (equals == std::string_view::npos || equals == 0 || equals + 1 == part.size())
+            throw usage(fmt::format("'{}' in the problem '{}' is no NAME=VALUE", part, text),
+                        "write it as rows=4096,cols=4096,dtype=f32");
+        problem.emplace_back(part.substr(0, equals), value_from_text(part.substr(equals + 1)));
+        begin = end + 1;
+    }
+    return problem;
+}
+
+Budget budget_from_text(std::string_view text) {
+    Budget budget;
+    for (std::size_t begin = 0; begin <= text.size();) {
+        const std::size_t end = std::min(text.find(',', begin), text.size());
+        const std::string part{text.substr(begin, end - begin)};
+        double number = 0;
+        const auto [rest, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+        const std::string unit{rest, part.data() + part.size()};
+        const double scale = unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+        const bool whole = unit.empty() && number == std::floor(number);
+        if (error != std::errc{} || !(number > 0) || number > 1e9 || (scale == 0 && !whole))
+            throw usage(fmt::format("the budget '{}' is neither a time nor a count of trials", text),
+                        "--budget 60s, --budget 200, or --budget 60s,200");
+        if (scale > 0)
+            budget.seconds = number * scale;
+        else
+            budget.trials = static_cast<std::size_t>(number);
+        begin = end + 1;
+    }
+    return budget;
+}
+
+Parsed parse_request(int count, const char* const* arguments) {
+    std::vector<std::string> words(arguments + 1, arguments + count);
+    if (words.empty() || words[0] == "help" || words[0] == "-h" || words[0] == "--help")
+        return {.request = std::nullopt, .text = general_help()};
+    if (words[0] == "--version") return {.request = std::nullopt, .text = version_text()};
+    if (words[0].starts_with('-')) return parse_subcommand(*subcommand_named("tune"), words);
+    const Subcommand* sub = subcommand_named(words[0]);
+    if (!sub) {
+        std::vector<std::string> names;
+        for (const Subcommand& row : subcommands()) names.emplace_back(row.name);
+        throw usage(fmt::format("there is no subcommand '{}'{}", words[0], did_you_mean(words[0], names)),
+                    "autotune help");
+    }
+    words.erase(words.begin());
+    return parse_subcommand(*sub, words);
+}
+
+}  // namespace autotune

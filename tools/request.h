@@ -1,0 +1,66 @@
+#ifndef AUTOTUNE_TOOLS_REQUEST_H
+#define AUTOTUNE_TOOLS_REQUEST_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tools/console.h"
+#include "tuner/model/value.h"
+#include "tuner/tune.h"
+
+namespace autotune {
+
+/// A problem as typed: `rows=32768,cols=4096,dtype=bf16`; also scalars, free strides and `x.align=4`.
+using ProblemText = std::vector<std::pair<std::string, Value>>;
+
+/// Reads `NAME=VALUE,...`. Throws Error{usage} naming the part that is no pair.
+ProblemText problem_from_text(std::string_view text);
+
+/// Reads `60s`, `2m`, `1h`, `200` (trials), or both as `60s,200`. Throws Error{usage}.
+Budget budget_from_text(std::string_view text);
+
+/// A command line, read. Which flags a subcommand takes stands in its row of the table in request.cpp.
+struct Request {
+    std::string subcommand = "tune";
+    std::string op;
+    std::vector<ProblemText> problems;  ///< empty: the op's default problem
+    std::string problems_file;
+    std::string gpu;
+    std::string db;
+    std::vector<std::string> ops;  ///< folders with ops of the user's own
+    ConsoleOptions console;
+
+    std::string strategy = "local";
+    Budget budget;  ///< neither part given: 60 s a problem
+    std::uint64_t seed = 1;
+    Effort effort = Effort::normal;
+    std::size_t workers = 0;  ///< compile workers; 0: one a core
+    double trial_limit_s = 10, compile_limit_s = 30;
+    bool fresh = false;  ///< forget what earlier runs found out
+
+    std::string config;  ///< one config, as `query` prints it
+    std::string as;      ///< query --as
+    std::string where;   ///< query --where
+    bool csv = false;
+    bool imported = false;                    ///< verify --imported
+    std::optional<std::uint64_t> run, trial;  ///< why --run, --trial
+    bool show = false;                        ///< ops --show: the op's files
+    std::string folder;                       ///< new DIR
+    std::string output;                       ///< -o
+};
+
+/// What a parse gave: a request, or text to print and leave with exit code 0 (help, version).
+struct Parsed {
+    std::optional<Request> request;
+    std::string text;
+};
+
+/// Throws Error{usage}, with the nearest word there is.
+Parsed parse_request(int count, const char* const* arguments);
+
+}  // namespace autotune
+#endif

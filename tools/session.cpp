@@ -1,0 +1,244 @@
+#include "tools/session.h"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+#include <set>
+
+#include "autotune/error.h"
+#include "device/identity.h"
+#include "device/nvrtc.h"
+#include "device/occupancy.h"
+#include "tools/version.h"
+#include "tuner/loader/user_ops.h"
+#include "tuner/model/suggest.h"
+
+namespace autotune {
+namespace {
+
+constexpr std::size_t longest_line = 64 * 1024;
+constexpr std::size_t most_problems = 100'000;
+
+Error usage(const std::string& message, const std::string& help = {}) { return {Error::Kind::usage, message, help}; }
+
+/// Names that stand as bare words in strides and are given at launch.
+std::set<std::string> free_strides(const Op& op) {
+    std::set<std::string> names;
+    for (const Tensor& tensor : op.tensors)
+        for (const Expression& stride : tensor.strides)
+            if (const auto name = stride.bare_name(); name && !op.field(*name)) names.insert(*name);
+    return names;
+}
+
+std::int64_t whole(std::string_view name, const Value& value) {
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
+    throw usage(fmt::format("{}={} is no whole number", name, to_text(value)));
+}
+
+Error no_gpu(const std::string& what) {
+    return {Error::Kind::device, what,
+            "on a machine without a GPU these work: autotune ops, space, build and check, each with --gpu sm_86"};
+}
+
+std::vector<AskedProblem> read_problems_file(const std::string& path, const OpSet& ops, const std::string& op) {
+    std::ifstream stream{path};
+    if (!stream) throw usage(fmt::format("the problems file '{}' cannot be read", path));
+    std::vector<AskedProblem> problems;
+    std::string line;
+    for (std::size_t number = 1; std::getline(stream, line); ++number) {
+        const std::string origin = fmt::format("{}:{}", path, number);
+        if (line.size() > longest_line) throw usage(fmt::format("{}: the line is longer than 64 KiB", origin));
+        if (const std::size_t hash = line.find('#'); hash != std::string::npos) line.erase(hash);
+        const std::size_t begin = line.find_first_not_of(" \t\r");
+        if (begin == std::string::npos) continue;
+        const std::string text = line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
+        const std::size_t blank = text.find_first_of(" \t");
+        const bool has_op = text.substr(0, blank).find('=') == std::string::npos;
+        const std::string name = has_op ? text.substr(0, blank) : op;
+        if (name.empty())
+            throw usage(fmt::format("{}: no op is named", origin),
+                        "write it as: softmax rows=4096,cols=4096, or give --op");
+        try {
+            const std::size_t rest = has_op && blank != std::string::npos ? text.find_first_not_of(" \t", blank)
+                                     : has_op                             ? text.size()
+                                                                          : 0;
+            problems.push_back({.op = &ops.find(name),
+                                .text = rest < text.size() ? problem_from_text(text.substr(rest)) : ProblemText{},
+                                .origin = origin});
+        } catch (const Error& e) {
+            throw usage(fmt::format("{}: {}", origin, e.what()), e.help());
+        }
+        if (problems.size() > most_problems)
+            throw usage(fmt::format("{} holds more than {} problems", path, most_problems));
+    }
+    if (problems.empty()) throw usage(fmt::format("the problems file '{}' holds no problem", path));
+    return problems;
+}
+
+}  // namespace
+
+Session::Session(const Request& request, Console& console) : request_{request}, console_{console} {
+    for (const std::string& folder : request.ops)
+        for (const std::string& note : add_op_folder(ops_, folder)) console.note(note);
+}
+
+const Op& Session::op() const {
+    if (request_.op.empty())
+        throw usage(fmt::format("{} needs an op", request_.subcommand),
+                    fmt::format("autotune {} softmax", request_.subcommand));
+    return ops_.find(request_.op);
+}
+
+std::vector<AskedProblem> Session::problems() const {
+    std::vector<AskedProblem> problems;
+    if (!request_.problems_file.empty()) problems = read_problems_file(request_.problems_file, ops_, request_.op);
+    for (const ProblemText& text : request_.problems) problems.push_back({.op = &op(), .text = text, .origin = {}});
+    if (problems.empty()) problems.push_back({.op = &op(), .text = {}, .origin = {}});
+    return problems;
+}
+
+std::vector<PresentGpu> Session::gpus() const {
+    const std::vector<DeviceIdentity> present = present_devices();
+    const std::string& asked = request_.gpu;
+    const std::optional<int> capability = capability_from_text(asked);
+    std::vector<PresentGpu> chosen;
+    for (std::size_t i = 0; i < present.size(); ++i) {
+        const bool wanted = asked.empty()
+                                ? chosen.empty()
+                                : asked == "all" || asked == std::to_string(i) || capability == present[i].limits.cc;
+        if (wanted) chosen.push_back({.ordinal = static_cast<int>(i), .identity = present[i]});
+    }
+    if (!chosen.empty()) return chosen;
+    const bool ordinal = !asked.empty() && asked.find_first_not_of("0123456789") == std::string::npos;
+    if (!asked.empty() && asked != "all" && !ordinal && !(capability && capability_row(*capability)))
+        throw usage(fmt::format("--gpu is an ordinal, all, or a capability such as sm_86, not '{}'", asked));
+    if (present.empty())
+        throw no_gpu(asked.empty() ? "there is no usable GPU here"
+                                   : fmt::format("there is no usable GPU here, so none is '{}'", asked));
+    if (capability)
+        throw no_gpu(fmt::format("no GPU here is {}; there is {}", asked, arch_name(present.front().limits.cc)));
+    throw Error{Error::Kind::device, fmt::format("there is no gpu {}; there are {}, from 0", asked, present.size()),
+                "autotune doctor"};
+}
+
+DeviceLimits Session::limits() const {
+    const std::optional<int> capability = capability_from_text(request_.gpu);
+    if (!capability) return gpus().front().identity.limits;
+    for (const DeviceIdentity& device : present_devices())
+        if (device.limits.cc == *capability) return device.limits;
+    const std::optional<DeviceLimits> limits = limits_of_capability(*capability);
+    if (!limits) throw usage(fmt::format("{} is no capability that is known here", request_.gpu), "autotune doctor");
+    return *limits;
+}
+
+Store Session::open_store(Store::Mode mode) const {
+    Store::Options options{
+        .path = request_.db, .mode = mode, .warn = [this](const std::string& text) { console_.warning(text); }};
+    if (request_.db == "none") options = {.path = {}, .mode = Store::Mode::memory, .warn = {}};
+    return Store::open(options);
+}
+
+Environment Session::environment(const DeviceIdentity* device) const {
+    Environment environment;
+    if (const Nvrtc* nvrtc = nvrtc_if_present()) {
+        environment.nvrtc_major = nvrtc->major;
+        environment.nvrtc_minor = nvrtc->minor;
+    }
+    if (device) {
+        environment.driver = device->driver;
+        environment.runtime = device->driver_version;
+    }
+    utsname system{};
+    if (uname(&system) == 0) environment.os = fmt::format("{} {}", system.sysname, system.machine);
+    environment.tool_version = version();
+    return environment;
+}
+
+Today Session::today(const std::vector<const Op*>& ops) const {
+    const Environment here = environment(nullptr);
+    Today today{.templates = {}, .nvrtc_major = here.nvrtc_major, .nvrtc_minor = here.nvrtc_minor};
+    for (const Op* op : ops) std::ranges::move(templates_of(*op), std::back_inserter(today.templates));
+    return today;
+}
+
+std::string Session::nvrtc_version() const {
+    const Nvrtc* nvrtc = nvrtc_if_present();
+    return nvrtc ? fmt::format("{}.{}", nvrtc->major, nvrtc->minor) : std::string{};
+}
+
+WorkerOptions Session::worker_options(int ordinal) const {
+    WorkerOptions options;
+    options.gpu = ordinal;
+    options.compile_workers = request_.workers;
+    options.compile_limit_s = request_.compile_limit_s;
+    options.trial_limit_s = request_.trial_limit_s;
+    options.effort = request_.effort;
+    options.seed = request_.seed;
+    return options;
+}
+
+Instance Session::instance(const AskedProblem& problem, const DeviceLimits& limits) {
+    try {
+        const auto [fields, binding] = split_problem(*problem.op, problem.text);
+        return Instance::make(*problem.op, fields, limits, binding);
+    } catch (const Error& e) {
+        if (problem.origin.empty()) throw;
+        throw Error{e.kind(), fmt::format("{}: {}", problem.origin, e.what()), e.help()};
+    }
+}
+
+std::pair<std::vector<std::pair<std::string, Value>>, Binding> split_problem(const Op& op, const ProblemText& text) {
+    const std::set<std::string> strides = free_strides(op);
+    std::vector<std::pair<std::string, Value>> fields;
+    Binding binding;
+    for (const auto& [name, value] : text) {
+        const std::size_t dot = name.find('.');
+        if (dot != std::string::npos && name.substr(dot) == ".align" && op.tensor(name.substr(0, dot)))
+            binding.align.emplace_back(name.substr(0, dot), static_cast<int>(whole(name, value)));
+        else if (strides.contains(name))
+            binding.strides.emplace_back(name, whole(name, value));
+        else if (std::ranges::find(op.scalars, name, &Scalar::name) != op.scalars.end())
+            binding.scalars.emplace_back(name, value);
+        else
+            fields.emplace_back(name, value);
+    }
+    return {fields, binding};
+}
+
+Config complete_config(const Instance& instance, Config config) {
+    const Op& op = instance.op();
+    const std::string help = fmt::format("autotune ops {}", op.name);
+    if (config.variant.empty()) config.variant = instance.default_config().variant;
+    const Variant* variant = op.variant(config.variant);
+    if (!variant) throw usage(fmt::format("'{}' has no variant '{}'", op.name, config.variant), help);
+    const std::optional<Config> defaults = instance.defaults_of(*variant);
+    Config whole{.variant = config.variant, .values = {}};
+    for (const Parameter& parameter : variant->parameters) {
+        const auto given = std::ranges::find(config.values, parameter.name, &std::pair<std::string, Value>::first);
+        if (given != config.values.end())
+            whole.values.push_back(*given);
+        else if (defaults)
+            whole.values.emplace_back(parameter.name, (*defaults)[parameter.name]);
+        else
+            throw usage(fmt::format("the config leaves out {}", parameter.name), help);
+    }
+    for (const auto& [name, value] : config.values)
+        if (std::ranges::find(variant->parameters, name, &Parameter::name) == variant->parameters.end())
+            throw usage(fmt::format("the variant '{}' has no parameter '{}'", variant->name, name), help);
+    if (const auto objection = instance.objection(whole))
+        throw usage(fmt::format("{} is not valid for {}: {}", whole.text(), instance.problem().text(), *objection));
+    return whole;
+}
+
+std::optional<int> capability_from_text(std::string_view text) {
+    if (!text.starts_with("sm_")) return std::nullopt;
+    int cc = 0;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data() + 3, end, cc);
+    return error == std::errc{} && rest == end && cc > 0 ? std::optional{cc} : std::nullopt;
+}
+
+}  // namespace autotune

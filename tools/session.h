@@ -1,0 +1,76 @@
+#ifndef AUTOTUNE_TOOLS_SESSION_H
+#define AUTOTUNE_TOOLS_SESSION_H
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cache/store/store.h"
+#include "tools/console.h"
+#include "tools/request.h"
+#include "tuner/model/instance.h"
+#include "tuner/model/op_set.h"
+#include "tuner/worker/worker_bench.h"
+
+namespace autotune {
+
+/// A GPU that is here.
+struct PresentGpu {
+    int ordinal = 0;
+    DeviceIdentity identity;
+};
+
+/// A problem asked for, with the op it is of.
+struct AskedProblem {
+    const Op* op = nullptr;
+    ProblemText text;
+    std::string origin;  ///< "shapes.txt:3"; empty: the command line
+};
+
+/// What subcommands share: the ops, the GPU, the database, all as the request names them.
+class Session {
+public:
+    /// Loads the ops. Throws Error{usage}.
+    Session(const Request& request, Console& console);
+
+    const OpSet& ops() const noexcept { return ops_; }
+    /// The op that was named; throws Error{usage} when none was.
+    const Op& op() const;
+    /// Of --problem and --problems; the op's default problem when there is none. Throws Error{usage}.
+    std::vector<AskedProblem> problems() const;
+
+    /// The GPUs that --gpu means: an ordinal, `all`, or a capability; without it, the first. Throws Error{device} when
+    /// there is none.
+    std::vector<PresentGpu> gpus() const;
+    /// Limits for what needs no GPU: of --gpu sm_NN, else of the first GPU here. Throws Error{device}.
+    DeviceLimits limits() const;
+
+    /// `--db none` is a memory database. Warnings go to the console.
+    Store open_store(Store::Mode mode) const;
+    Environment environment(const DeviceIdentity* device) const;
+    Today today(const std::vector<const Op*>& ops) const;
+    std::string nvrtc_version() const;  ///< "13.0"; empty without
+    WorkerOptions worker_options(int ordinal) const;
+
+    /// The problem on a device. Throws Error{usage} naming the line of the problems file it came from.
+    static Instance instance(const AskedProblem& problem, const DeviceLimits& limits);
+
+private:
+    const Request& request_;
+    Console& console_;
+    OpSet ops_;
+};
+
+/// Fields, scalars, free strides and alignments of a problem as typed. Throws Error{usage} for a name that is none.
+std::pair<std::vector<std::pair<std::string, Value>>, Binding> split_problem(const Op& op, const ProblemText& text);
+
+/// The config with its variant (the default one when none is named) and a value for each parameter: left out, its
+/// default. Throws Error{usage} for what is no variant, no parameter, or not valid here.
+Config complete_config(const Instance& instance, Config config);
+
+/// 86 for "sm_86"; nullopt for anything else.
+std::optional<int> capability_from_text(std::string_view text);
+
+}  // namespace autotune
+#endif

@@ -1,0 +1,44 @@
+#include "tools/subcommands.h"
+
+#include <algorithm>
+#include <array>
+
+namespace autotune {
+namespace {
+
+constexpr unsigned all_of_a_problem = takes_op | takes_problem | takes_gpu;
+
+constexpr std::array<Subcommand, 11> table{{
+    {"tune", "search, check and store the fastest config of an op",
+     "autotune tune softmax rows=4096,cols=4096,dtype=f32 --budget 30s", all_of_a_problem | takes_store | takes_search,
+     run_tune},
+    {"ops", "the ops there are, their fields and variants", "autotune ops softmax", takes_op | takes_show, run_ops},
+    {"space", "the configs of a problem, and what excludes the others",
+     "autotune space gemm m=4096,n=4096,k=4096,dtype=bf16", all_of_a_problem | takes_search, run_space},
+    {"query", "what the database knows", "autotune query softmax --as cpp",
+     takes_op | takes_gpu | takes_store | takes_query, run_query},
+    {"why", "why a config was chosen, or how a trial ended", "autotune why softmax rows=30000,cols=4096,dtype=bf16",
+     all_of_a_problem | takes_store | takes_trial, run_why},
+    {"bench", "time configs beside the default, in one run",
+     "autotune bench softmax --config 'block_row THREADS=256 VEC=8'",
+     all_of_a_problem | takes_store | takes_search | takes_config, run_bench},
+    {"verify", "check stored records again on this GPU", "autotune verify softmax",
+     takes_op | takes_gpu | takes_store | takes_search | takes_imported, run_verify},
+    {"check", "check an op folder: load, compile and compare, without tuning", "autotune check --op matmul --ops ./ops",
+     all_of_a_problem | takes_search | takes_config, run_check},
+    {"new", "a folder with an op to start from", "autotune new my_ops", takes_folder, run_new},
+    {"doctor", "what this machine has and lacks", "autotune doctor", takes_gpu | takes_store, run_doctor},
+    {"selftest", "three good and three bad kernels on the device at hand", "autotune selftest",
+     takes_gpu | takes_search, run_selftest},
+}};
+
+}  // namespace
+
+std::span<const Subcommand> subcommands() { return table; }
+
+const Subcommand* subcommand_named(std::string_view name) {
+    const auto found = std::ranges::find(table, name, &Subcommand::name);
+    return found == table.end() ? nullptr : &*found;
+}
+
+}  // namespace autotune

@@ -1,0 +1,257 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+
+#include "autotune/error.h"
+#include "cache/store/binaries.h"
+#include "device/compiler.h"
+#include "tools/format.h"
+#include "tools/interrupt.h"
+#include "tools/json_events.h"
+#include "tools/session.h"
+#include "tools/subcommands.h"
+#include "tools/tune.h"
+#include "tools/tune_report.h"
+
+namespace autotune {
+namespace {
+
+constexpr double default_budget_s = 60;
+/// A config that has been tried for longer is named, so that a hang does not look like a crash.
+constexpr double named_after_s = 5;
+
+using Clock = std::chrono::steady_clock;
+
+/// Watches one search: console, JSON and database hang on its events.
+class Watch {
+public:
+    Watch(const Instance& instance, const DeviceIdentity& device, const Budget& budget, Console& console, Store& store)
+        : instance_{instance}, device_{device}, budget_{budget}, console_{console}, store_{store} {}
+
+    TuneEvents events() {
+        return {.prepared = [this](const Preparation& p, const Space& s) { prepared(p, s); },
+                .trial = [this](const Trial& t) { trial(t); },
+                .idle = [this](std::size_t in_flight, double elapsed_s) { idle(in_flight, elapsed_s); },
+                .stop_requested = [] { return interrupted() != 0; }};
+    }
+    void store_in(RunId run) { run_ = run; }
+    std::size_t trials() const { return trials_; }
+
+private:
+    void prepared(const Preparation& preparation, const Space& space) {
+        preparation_ = preparation;
+        size_ = space.size();
+        console_.line(problem_line(instance_, space, preparation));
+        if (console_.json()) console_.json_line(json_prepared(instance_, device_, space, preparation));
+        progress_ = {.op = instance_.op().name, .total = budget_.trials ? std::min(*budget_.trials, size_) : size_};
+    }
+
+    void trial(const Trial& trial) {
+        if (!trial.resumed) keep(trial);
+        if (console_.json()) console_.json_line(json_trial(instance_, trial));
+        if (trial.outcome.ok() && default_us_ == 0) default_us_ = trial.outcome.time_us;
+        ++trials_;
+        last_trial_ = Clock::now();
+        progress_.tried = trial.ordinal;
+        if (!trial.outcome.ok() && trial.outcome.ending != Ending::dropped) ++progress_.failed;
+        if (!trial.new_best) return console_.trial_line(trial_line(trial));
+        progress_.best_us = trial.outcome.time_us;
+        progress_.speedup = default_us_ / trial.outcome.time_us;
+        if (!trial.resumed) console_.line(new_best_line(instance_, trial, default_us_));
+    }
+
+    void keep(const Trial& trial) {
+        if (!run_) return;
+        store_.record_trial(*run_, trial.config, trial.outcome);
+        // For the test that kills a search after its n-th commit.
+        static const char* const limit = std::getenv("AUTOTUNE_TEST_KILL_AFTER");
+        if (limit && ++commits_ == std::strtoul(limit, nullptr, 10)) std::raise(SIGKILL);
+    }
+
+    void idle(std::size_t in_flight, double elapsed_s) {
+        progress_.in_flight = in_flight;
+        const double by_time = budget_.seconds ? elapsed_s / *budget_.seconds : 0;
+        const double by_count =
+            progress_.total ? static_cast<double>(progress_.tried) / static_cast<double>(progress_.total) : 0;
+        progress_.share_done = std::max(by_time, by_count);
+        if (progress_.tried >= 5 && progress_.share_done > 0) {
+            const double left = elapsed_s * (1 - progress_.share_done) / progress_.share_done;
+            progress_.eta_s = std::min(progress_.eta_s.value_or(left), left);
+        }
+        const double waited = std::chrono::duration<double>(Clock::now() - last_trial_).count();
+        progress_.running = waited > named_after_s ? fmt::format("for {}", format_duration(waited)) : std::string{};
+        console_.status(progress_);
+    }
+
+    const Instance& instance_;
+    const DeviceIdentity& device_;
+    const Budget& budget_;
+    Console& console_;
+    Store& store_;
+    std::optional<RunId> run_;
+    Preparation preparation_;
+    Progress progress_;
+    std::size_t size_ = 0, trials_ = 0, commits_ = 0;
+    double default_us_ = 0;
+    Clock::time_point last_trial_ = Clock::now();
+};
+
+std::string budget_text(const Budget& budget) {
+    if (budget.seconds && budget.trials) return fmt::format("{:g}s,{}", *budget.seconds, *budget.trials);
+    return budget.seconds ? fmt::format("{:g}s", *budget.seconds) : std::to_string(budget.trials.value_or(0));
+}
+
+SearchEffort effort_of(Effort effort) {
+    switch (effort) {
+        case Effort::quick:
+            return SearchEffort::quick;
+        case Effort::normal:
+            return SearchEffort::normal;
+        case Effort::full:
+            return SearchEffort::full;
+    }
+    return SearchEffort::normal;
+}
+
+Finalist finalist_of(const Ranked& ranked, const Tuning& tuning) {
+    const bool winner = tuning.best && ranked.config == tuning.best->config;
+    const bool rechecked = winner && tuning.verification.seeds > 0 && !tuning.verification.failure;
+    return {.config = ranked.config,
+            .time_us = ranked.time_us,
+            .low_us = ranked.low_us,
+            .high_us = ranked.high_us,
+            .samples = static_cast<int>(ranked.outcome.samples_us.size()),
+            .max_error = std::max(ranked.outcome.max_error, winner ? tuning.verification.largest_error : 0.0),
+            .tainted = ranked.outcome.tainted,
+            .verified = rechecked ? Verified::verified : Verified::checked};
+}
+
+RunEnd end_of(const Tuning& tuning) {
+    RunEnd end{.evaluated = tuning.tried + tuning.resumed,
+               .space_size = tuning.space_size,
+               .interrupted = tuning.interrupted,
+               .method = tuning.preparation.method,
+               .reference = tuning.preparation.reference};
+    for (const Ranked& ranked : tuning.ranking) end.finalists.push_back(finalist_of(ranked, tuning));
+    if (tuning.default_result) end.default_us = tuning.default_result->time_us;
+    return end;
+}
+
+class TuneCommand {
+public:
+    TuneCommand(const Request& request, Console& console, const BenchSource& source)
+        : request_{request},
+          console_{console},
+          source_{source},
+          session_{request, console},
+          store_{session_.open_store(Store::Mode::write)} {
+        if (!request.budget.seconds && !request.budget.trials)
+            budget_.seconds = default_budget_s;
+        else
+            budget_ = request.budget;
+        if (!strategy_named(request.strategy)) unknown_strategy();
+    }
+
+    int run() {
+        const std::vector<AskedProblem> problems = session_.problems();
+        for (const PresentGpu& gpu : source_.gpus(session_)) {
+            console_.line(device_line(gpu.ordinal, gpu.identity, session_.nvrtc_version()));
+            // Every problem is read before the first is tuned: a typo on the last line costs no hour.
+            std::vector<Instance> instances;
+            for (const AskedProblem& problem : problems)
+                instances.push_back(Session::instance(problem, gpu.identity.limits));
+            const std::unique_ptr<Bench> bench = source_.bench(session_, gpu);
+            for (const Instance& instance : instances) {
+                tune_one(*bench, instance, gpu.identity);
+                if (interrupted()) return interrupted();
+            }
+        }
+        return found_nothing_ ? exit_code(Error::Kind::nothing_found) : 0;
+    }
+
+private:
+    [[noreturn]] void unknown_strategy() const {
+        std::string names;
+        for (const StrategyEntry& row : strategies()) names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
+        throw Error{Error::Kind::usage,
+                    fmt::format("there is no strategy '{}'; there are {}", request_.strategy, names)};
+    }
+
+    void tune_one(Bench& bench, const Instance& instance, const DeviceIdentity& device) {
+        const RunStart start{.device = device,
+                             .environment = session_.environment(&device),
+                             .templates = templates_of(instance.op()),
+                             .problem = problem_of(instance),
+                             .info = {.strategy = request_.strategy,
+                                      .seed = request_.seed,
+                                      .budget = budget_text(budget_),
+                                      .effort = effort_of(request_.effort)}};
+        TuneOptions options{
+            .strategy = request_.strategy, .seed = request_.seed, .budget = budget_, .effort = request_.effort};
+        if (!request_.fresh) options.known = store_.known_outcomes(start);
+        Watch watch{instance, device, budget_, console_, store_};
+        const RunId run = store_.begin_run(start);
+        watch.store_in(run);
+        const TuneEvents events = watch.events();
+        const Tuning tuning = tune(bench, instance, options, events);
+        console_.end_status();
+        const RunSummary kept = store_.finish_run(run, end_of(tuning));
+        if (tuning.best && request_.db != "none") keep_binary(bench, instance, tuning.best->config);
+        report(instance, device, tuning, kept);
+    }
+
+    /// The very bytes that were timed, for `query --as cubin` and the dispatcher. A kept binary saves a compile; one
+    /// that cannot be kept costs nothing else.
+    void keep_binary(Bench& bench, const Instance& instance, const Config& config) {
+        const std::vector<SourceSpec> sources = instance.sources(config);
+        const std::optional<Artefact> artefact = bench.artefact(config);
+        const Environment here = session_.environment(nullptr);
+        if (!artefact || sources.size() != 1) return;
+        BinaryStore{store_.binaries_folder()}.put({.key = binary_key(sources.front(), Compiler::fixed_options(), artefact->arch, here.nvrtc_major, here.nvrtc_minor),
+                                                   .artefact = *artefact,
+                                                   .source = sources.front().source,
+                                                   .nvrtc_major = here.nvrtc_major,
+                                                   .nvrtc_minor = here.nvrtc_minor});
+    }
+
+    void report(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning, const RunSummary& kept) {
+        std::optional<Stored> stored;
+        if (request_.db != "none")
+            stored = {.path = store_.path().string(), .records = kept.records, .kept_better = kept.kept_better};
+        if (console_.json()) console_.json_line(json_summary(instance, device, tuning, stored));
+        if (tuning.best) return console_.result("\n" + summary(instance, device, tuning, stored));
+        if (tuning.interrupted) return;
+        found_nothing_ = true;
+        console_.error(fmt::format("none of the {} configs of '{}' that were tried gave a correct result",
+                                   tuning.tried + tuning.resumed, instance.op().name));
+        console_.line(failure_summary(instance, tuning));
+        console_.note(fmt::format("{} are stored; the next run skips them until the op's files change",
+                                  format_count(tuning.tried + tuning.resumed, "outcome", "outcomes")));
+    }
+
+    const Request& request_;
+    Console& console_;
+    const BenchSource& source_;
+    Session session_;
+    Store store_;
+    Budget budget_;
+    bool found_nothing_ = false;
+};
+
+}  // namespace
+
+int tune_with(const Request& request, Console& console, const BenchSource& source) { return TuneCommand{request, console, source}.run(); }
+
+int run_tune(const Request& request, Console& console) {
+    const BenchSource real{
+        .gpus = [](const Session& session) { return session.gpus(); },
+        .bench = [](const Session& session, const PresentGpu& gpu) -> std::unique_ptr<Bench> {
+            return make_worker_bench(session.worker_options(gpu.ordinal));
+        }};
+    return tune_with(request, console, real);
+}
+
+}  // namespace autotune

@@ -1,0 +1,129 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "autotune/error.h"
+#include "tools/format.h"
+#include "tools/interrupt.h"
+#include "tools/json_events.h"
+#include "tools/session.h"
+#include "tools/subcommands.h"
+#include "tools/tune_report.h"
+
+namespace autotune {
+namespace {
+
+/// The problem of a record, as it was tuned: its fields, and the alignment of each tensor as far as it differs.
+Instance instance_of(const Record& record, const Op& op, const DeviceLimits& limits) {
+    std::vector<std::pair<std::string, Value>> fields;
+    for (const auto& [name, value] : record.problem.fields)
+        if (op.field(name)) fields.emplace_back(name, value);
+    return Instance::make(op, fields, limits);
+}
+
+class VerifyCommand {
+public:
+    VerifyCommand(const Request& request, Console& console)
+        : request_{request},
+          console_{console},
+          session_{request, console},
+          store_{session_.open_store(Store::Mode::write)} {}
+
+    int run() {
+        for (const PresentGpu& gpu : session_.gpus()) verify_on(gpu);
+        console_.result(fmt::format("{}, {} failed",
+                                    format_count(verified_ + failed_, "record checked", "records checked"), failed_));
+        if (console_.json()) console_.json_line(json_event("summary", {{"verified", verified_}, {"failed", failed_}}));
+        if (interrupted()) return interrupted();
+        return failed_ ? exit_code(Error::Kind::check) : 0;
+    }
+
+private:
+    void verify_on(const PresentGpu& gpu) {
+        const std::vector<const Op*> ops =
+            request_.op.empty() ? session_.ops().all() : std::vector<const Op*>{&session_.op()};
+        const std::unique_ptr<Bench> bench = make_worker_bench(session_.worker_options(gpu.ordinal));
+        for (const Op* op : ops) {
+            // One preparation serves all ranks of a problem.
+            std::map<std::vector<std::byte>, std::vector<Record>> by_problem;
+            for (const Record& record :
+                 store_.records({.op = op->name, .device_fp = gpu.identity.fp}, session_.today({op})))
+                if (!request_.imported || !record.local()) by_problem[record.problem.key].push_back(record);
+            for (const auto& [key, records] : by_problem) {
+                if (interrupted()) return;
+                verify_problem(*bench, *op, records, gpu);
+            }
+        }
+    }
+
+    void verify_problem(Bench& bench, const Op& op, const std::vector<Record>& records, const PresentGpu& gpu) {
+        const Instance instance = instance_of(records.front(), op, gpu.identity.limits);
+        bool prepared = false;
+        for (const Record& record : records) {
+            if (const auto objection = instance.objection(record.config)) {
+                report(record, *objection, Ending::not_valid, gpu);
+                continue;
+            }
+            if (!prepared) bench.prepare(instance);
+            prepared = true;
+            bench.submit(record.config);
+            const Outcome outcome = bench.next({});
+            if (!outcome.ok() && outcome.ending != Ending::dropped) {
+                report(record, outcome.reason, outcome.ending, gpu);
+                continue;
+            }
+            const Verification v = bench.verify(record.config);
+            if (v.failure)
+                report(record, fmt::format("{}: {}", v.failed_on, v.failure->reason), v.failure->ending, gpu);
+            else
+                accept(record, v);
+        }
+    }
+
+    void accept(const Record& record, const Verification& v) {
+        ++verified_;
+        console_.result(fmt::format("ok    {} {}   {}   {} x {}, largest error {:.2f} of the bound", record.source.op,
+                                    record.problem.text(), record.config.text(),
+                                    format_count(static_cast<std::size_t>(v.problems), "shape", "shapes"),
+                                    format_count(static_cast<std::size_t>(v.seeds), "seed", "seeds"), v.largest_error));
+        if (console_.json())
+            console_.json_line(json_event("verified", {{"id", record.id.text()},
+                                                       {"op", record.source.op},
+                                                       {"config", record.config},
+                                                       {"ok", true},
+                                                       {"largest_error", v.largest_error}}));
+    }
+
+    /// A record that fails now must not be dispatched any more.
+    void report(const Record& record, const std::string& reason, Ending ending, const PresentGpu& gpu) {
+        ++failed_;
+        console_.result(fmt::format("fail  {} {}   {}   {}: {}", record.source.op, record.problem.text(),
+                                    record.config.text(), info(ending).words, reason));
+        if (console_.json())
+            console_.json_line(json_event("verified", {{"id", record.id.text()},
+                                                       {"op", record.source.op},
+                                                       {"config", record.config},
+                                                       {"ok", false},
+                                                       {"outcome", info(ending).name},
+                                                       {"reason", reason}}));
+        store_.put_negative({.device_fp = gpu.identity.fp,
+                             .source = record.source,
+                             .problem_key = record.problem.key,
+                             .config = record.config,
+                             .ending = ending},
+                            session_.environment(&gpu.identity));
+    }
+
+    const Request& request_;
+    Console& console_;
+    Session session_;
+    Store store_;
+    std::size_t verified_ = 0, failed_ = 0;
+};
+
+}  // namespace
+
+int run_verify(const Request& request, Console& console) { return VerifyCommand{request, console}.run(); }
+
+}  // namespace autotune
