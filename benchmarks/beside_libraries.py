@@ -80,9 +80,11 @@ class Autotune:
             raise RuntimeError(f"autotune {' '.join(words)}: exit code {done.returncode}\n{done.stderr}{done.stdout}")
         return done.stdout
 
-    def winner(self, op, problem):
+    def tune(self, op, problem):
         text = ",".join(f"{k}={v}" for k, v in problem.items())
         print(self.run("tune", op, text, "--budget", self.budget, "--db", self.db, "--progress", "none"), flush=True)
+
+    def winner(self, op, problem):
         where = " and ".join(f"{k} == {v}" if not isinstance(v, str) or v in ("true", "false") else f"{k} == '{v}'" for k, v in problem.items())
         record = json.loads(self.run("query", op, "--where", where, "--as", "json", "--db", self.db))
         with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
@@ -168,31 +170,46 @@ def close(tensor, want, tolerance, name):
         raise RuntimeError(f"{name}: relative error {error:.3g} against the library")
 
 
-def softmax_row(tuner, rows, cols, dtype):
-    kernel = tuner.winner("softmax", {"rows": rows, "cols": cols, "dtype": dtype})
-    others = {
-        "copy of the same size": lambda t: t["y"].copy_(t["x"]),
-        "torch.softmax": lambda t: torch.softmax(t["x"], -1, out=t["y"]),
-    }
-    return compare(f"softmax {rows}x{cols} {dtype}", kernel, others, lambda t: close(t["y"], torch.softmax(t["x"].float(), -1), 1e-2, "softmax"))
+class Softmax:
+    def __init__(self, rows, cols, dtype):
+        self.name, self.op = f"softmax {rows}x{cols} {dtype}", "softmax"
+        self.problem = {"rows": rows, "cols": cols, "dtype": dtype}
+
+    def others(self):
+        return {"copy of the same size": lambda t: t["y"].copy_(t["x"]), "torch.softmax": lambda t: torch.softmax(t["x"], -1, out=t["y"])}
+
+    def verify(self, t):
+        close(t["y"], torch.softmax(t["x"].float(), -1), 1e-2, self.name)
 
 
-def gemm_row(tuner, m, n, k, dtype):
-    kernel = tuner.winner("gemm", {"m": m, "n": n, "k": k, "dtype": dtype})
-    return compare(f"gemm {m}x{n}x{k} {dtype}", kernel, {"cuBLAS": lambda t: torch.mm(t["a"], t["b"], out=t["c"])},
-                   lambda t: close(t["c"], t["a"].double() @ t["b"].double(), 1e-2, "gemm"))
+class Gemm:
+    def __init__(self, m, n, k, dtype):
+        self.name, self.op = f"gemm {m}x{n}x{k} {dtype}", "gemm"
+        self.problem = {"m": m, "n": n, "k": k, "dtype": dtype}
+
+    def others(self):
+        return {"cuBLAS": lambda t: torch.mm(t["a"], t["b"], out=t["c"])}
+
+    def verify(self, t):
+        close(t["c"], t["a"].double() @ t["b"].double(), 1e-2, self.name)
 
 
-def attention_row(tuner, causal, batch=4, heads=16, seq=4096, dim=128, dtype="bf16"):
-    kernel = tuner.winner("attention", {"batch": batch, "q_heads": heads, "kv_heads": heads, "seq_q": seq, "seq_k": seq, "head_dim": dim,
-                                        "dtype": dtype, "causal": "true" if causal else "false"})
+class Attention:
+    def __init__(self, causal, batch=4, heads=16, seq=4096, dim=128, dtype="bf16"):
+        self.name, self.op = f"attention B{batch} H{heads} S{seq} D{dim} {dtype} {'causal' if causal else 'full'}", "attention"
+        self.causal = causal
+        self.problem = {"batch": batch, "q_heads": heads, "kv_heads": heads, "seq_q": seq, "seq_k": seq, "head_dim": dim, "dtype": dtype,
+                        "causal": "true" if causal else "false"}
 
-    def flash(t):
+    def flash(self, t):
         with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.FLASH_ATTENTION):
-            return F.scaled_dot_product_attention(t["q"], t["k"], t["v"], is_causal=causal, scale=0.08838834764)
+            return F.scaled_dot_product_attention(t["q"], t["k"], t["v"], is_causal=self.causal, scale=0.08838834764)
 
-    return compare(f"attention B{batch} H{heads} S{seq} D{dim} {dtype} {'causal' if causal else 'full'}", kernel, {"FlashAttention-2 (PyTorch)": flash},
-                   lambda t: close(t["o"], flash(t), 2e-2, "attention"))
+    def others(self):
+        return {"FlashAttention-2 (PyTorch)": self.flash}
+
+    def verify(self, t):
+        close(t["o"], self.flash(t), 2e-2, self.name)
 
 
 def rate(record, time_us):
@@ -210,24 +227,22 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", help="a file for all rows")
     options = parser.parse_args()
+    tuner = Autotune(options.autotune, options.db, options.budget)
+    work = [Softmax(32768, 4096, "bf16"), Softmax(4096, 4096, "f32"), Gemm(4096, 4096, 4096, "bf16"), Gemm(4096, 4096, 4096, "f32"),
+            Attention(True), Attention(False)]
+    work = [each for each in work if options.only in ("", each.op)]
+    rows, failed = [], False
+    # All tuning comes before this process has a context: another process on the GPU would taint every measurement.
+    for each in work:
+        tuner.tune(each.op, each.problem)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.zeros(1, device="cuda")
-    tuner = Autotune(options.autotune, options.db, options.budget)
-    work = {
-        "softmax": [lambda: softmax_row(tuner, 32768, 4096, "bf16"), lambda: softmax_row(tuner, 4096, 4096, "f32")],
-        "gemm": [lambda: gemm_row(tuner, 4096, 4096, 4096, "bf16"), lambda: gemm_row(tuner, 4096, 4096, 4096, "f32")],
-        "attention": [lambda: attention_row(tuner, True), lambda: attention_row(tuner, False)],
-    }
-    rows, failed = [], False
-    for name, jobs in work.items():
-        if options.only and options.only != name:
-            continue
-        for job in jobs:
-            try:
-                rows += job()
-            except Exception as error:  # one problem's trouble must not cost the others' rows
-                failed = True
-                print(f"error: {name}: {error}", file=sys.stderr)
+    for each in work:
+        try:
+            rows += compare(each.name, tuner.winner(each.op, each.problem), each.others(), each.verify, options.rounds)
+        except Exception as error:  # one problem's trouble must not cost the others' rows
+            failed = True
+            print(f"error: {each.name}: {error}", file=sys.stderr)
     print(f"\n{torch.cuda.get_device_name(0)}, PyTorch {torch.__version__}; ratio = theirs / ours, median [5 %, 95 %] of {options.rounds} rounds")
     print(f"{'problem':<46} {'ours':>10} {'':>14} {'beside':<28} {'theirs':>10} {'ratio':>7}")
     for name, other, ours, theirs, ratio, low, high, record in rows:

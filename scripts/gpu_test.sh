@@ -21,9 +21,9 @@ for program in "$bin"/*_gpu_test; do run "$(basename "$program")" "$program" --g
 run selftest "$bin/autotune" selftest
 if command -v compute-sanitizer >/dev/null; then
   small=(rows=37,cols=1000,dtype=bf16)
-  run memcheck_softmax compute-sanitizer --target-processes all --error-exitcode 9 "$bin/autotune" softmax "${small[@]}" --budget 12 --effort quick --db none --workers 4 --trial-limit 60
-  run memcheck_gemm compute-sanitizer --target-processes all --error-exitcode 9 "$bin/autotune" gemm m=130,n=72,k=70,dtype=bf16 --budget 12 --effort quick --db none --workers 4 --trial-limit 60
-  run memcheck_attention compute-sanitizer --target-processes all --error-exitcode 9 "$bin/autotune" attention batch=1,q_heads=2,kv_heads=1,seq_q=130,seq_k=130,head_dim=64,dtype=bf16 --budget 12 --effort quick --db none --workers 4 --trial-limit 60
+  run memcheck_softmax compute-sanitizer --target-processes all --error-exitcode 9 "$bin/autotune" tune softmax "${small[@]}" --budget 12 --effort quick --db none --workers 4 --trial-limit 60
+  run memcheck_gemm compute-sanitizer --target-processes all --error-exitcode 9 "$bin/autotune" tune gemm m=130,n=72,k=70,dtype=bf16 --budget 12 --effort quick --db none --workers 4 --trial-limit 60
+  run memcheck_attention compute-sanitizer --target-processes all --error-exitcode 9 "$bin/autotune" tune attention batch=1,q_heads=2,kv_heads=1,seq_q=130,seq_k=130,head_dim=64,dtype=bf16 --budget 12 --effort quick --db none --workers 4 --trial-limit 60
 else
   echo "skipped: compute-sanitizer is not here"
 fi

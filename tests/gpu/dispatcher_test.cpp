@@ -61,7 +61,11 @@ public:
         check(driver().cuMemcpyHtoD(device_x_.get(), x_.data(), bytes()), "copying x");
         clear();
     }
-    void clear() { check(driver().cuMemsetD8(device_y_.get(), 0xff, bytes()), "poisoning y"); }
+    /// Waits: a memset is asynchronous, and streams that do not block know nothing of it.
+    void clear() {
+        check(driver().cuMemsetD8(device_y_.get(), 0xff, bytes()), "poisoning y");
+        check(driver().cuCtxSynchronize(), "waiting");
+    }
     std::array<TensorArgument, 2> tensors() const {
         return {{{.data = reinterpret_cast<const void*>(device_x_.get()), .shape = shape_},
                  {.data = reinterpret_cast<const void*>(device_y_.get()), .shape = shape_}}};

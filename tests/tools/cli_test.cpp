@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Run {
+struct Answer {
     int code = -1;
     std::string out, err;
 };
@@ -29,7 +29,7 @@ protected:
     }
     void TearDown() override { fs::remove_all(folder); }
 
-    Run run(const std::string& words) const {
+    Answer run(const std::string& words) const {
         const std::string out = (folder / "out").string(), err = (folder / "err").string();
         const std::string command = "cd '" + folder.string() + "' && HOME='" + folder.string() + "' AUTOTUNE_CACHE_DIR='" + (folder / "cache").string() +
                                     "' CUDA_VISIBLE_DEVICES=-1 CI=1 '" AUTOTUNE_BINARY_DIR "/bin/autotune' " + words + " >'" + out + "' 2>'" + err + "' </dev/null";
@@ -50,19 +50,19 @@ protected:
 };
 
 TEST_F(CommandLine, TellsItsVersion) {
-    const Run r = run("--version");
+    const Answer r = run("--version");
     EXPECT_EQ(r.code, 0);
     EXPECT_EQ(r.out.substr(0, 9), "autotune ");
 }
 
 TEST_F(CommandLine, WithoutWordsItExplainsItself) {
-    const Run r = run("");
+    const Answer r = run("");
     EXPECT_EQ(r.code, 0);
     EXPECT_NE(r.out.find("autotune --op softmax"), std::string::npos);
 }
 
 TEST_F(CommandLine, AnUnknownOpIsBadUse) {
-    const Run r = run("tune softmx");
+    const Answer r = run("tune softmx");
     EXPECT_EQ(r.code, 1);
     EXPECT_EQ(r.err, "error: there is no op 'softmx'; did you mean 'softmax'?\nhelp: autotune ops\n");
     EXPECT_EQ(r.out, "");
@@ -70,7 +70,7 @@ TEST_F(CommandLine, AnUnknownOpIsBadUse) {
 
 TEST_F(CommandLine, BadProblemsAreBadUse) {
     for (const std::string problem : {"rows=0,cols=4", "rows=-3,cols=4", "rows=1099511627777,cols=4", "rows=4,cols=4,dtype=f63", "rows=4,colz=4", "rows"}) {
-        const Run r = run("space softmax --gpu sm_86 --problem " + problem);
+        const Answer r = run("space softmax --gpu sm_86 --problem " + problem);
         EXPECT_EQ(r.code, 1) << problem;
         EXPECT_EQ(r.err.substr(0, 7), "error: ") << r.err;
         EXPECT_EQ(r.out, "");
@@ -79,7 +79,7 @@ TEST_F(CommandLine, BadProblemsAreBadUse) {
 
 TEST_F(CommandLine, WithoutAGpuTuningEndsWithThreeAndSaysWhatWorks) {
     for (const std::string words : {"--op softmax", "tune softmax --gpu 0", "tune softmax --gpu sm_86", "bench softmax", "selftest"}) {
-        const Run r = run(words);
+        const Answer r = run(words);
         EXPECT_EQ(r.code, 3) << words;
         EXPECT_NE(r.err.find("error: there is no usable GPU here"), std::string::npos) << r.err;
         EXPECT_NE(r.err.find("help: "), std::string::npos) << r.err;
@@ -92,7 +92,7 @@ TEST_F(CommandLine, ACapabilityThatNobodyKnowsIsBadUse) {
 }
 
 TEST_F(CommandLine, SpaceCountsWithoutAGpu) {
-    const Run r = run("space softmax --gpu sm_86 --json");
+    const Answer r = run("space softmax --gpu sm_86 --json");
     EXPECT_EQ(r.code, 0) << r.err;
     const auto line = nlohmann::json::parse(r.out);
     EXPECT_EQ(line["event"], "space");
@@ -101,38 +101,42 @@ TEST_F(CommandLine, SpaceCountsWithoutAGpu) {
 }
 
 TEST_F(CommandLine, OpsListsWhatIsBuiltIn) {
-    const Run r = run("ops");
+    const Answer r = run("ops");
     EXPECT_EQ(r.code, 0) << r.err;
     for (const std::string op : {"softmax", "gemm", "attention"}) EXPECT_NE(r.out.find(op), std::string::npos);
 }
 
 TEST_F(CommandLine, DoctorSaysThatThereIsNoGpu) {
-    const Run r = run("doctor");
+    const Answer r = run("doctor");
     EXPECT_EQ(r.code, 3);
     EXPECT_NE(r.out.find("driver"), std::string::npos);
     EXPECT_NE(r.out.find("NVRTC"), std::string::npos);
 }
 
 TEST_F(CommandLine, AnEmptyDatabaseIsNothingFound) {
-    const Run r = run("query softmax");
+    const Answer r = run("query softmax");
     EXPECT_EQ(r.code, 2);
     EXPECT_NE(r.err.find("help: autotune tune softmax"), std::string::npos) << r.err;
 }
 
 TEST_F(CommandLine, AFileThatIsNoDatabaseIsLeftAsItIs) {
     write("notes.db", "not a database, but somebody's notes");
-    const Run r = run("query softmax --db notes.db");
+    const Answer r = run("query softmax --db notes.db");
     EXPECT_EQ(r.code, 1) << r.err;
     EXPECT_EQ(read(folder / "notes.db"), "not a database, but somebody's notes");
 }
 
 TEST_F(CommandLine, ABrokenOpFileIsShownWithItsLineAndACaret) {
-    write("ops/rope.toml", "format = 1\nop = \"rope\"\nsummary = \"x\"\n[problem]\nn = { dim = \"near\", default = 4 }\n[let]\nm = \"n + BLK\"\n");
-    const Run r = run("ops rope --ops ops");
+    ASSERT_EQ(run("new mine").code, 0);
+    std::string toml = read(folder / "mine/scale.toml");
+    const std::string right = "ceil_div(n, THREADS * ITEMS)";
+    toml.replace(toml.find(right), right.size(), "ceil_div(n, THREADZ * ITEMS)");
+    write("mine/scale.toml", toml);
+    const Answer r = run("ops scale --ops mine");
     EXPECT_EQ(r.code, 1);
-    EXPECT_NE(r.err.find("rope.toml:7:"), std::string::npos) << r.err;
-    EXPECT_NE(r.err.find("BLK"), std::string::npos) << r.err;
-    EXPECT_NE(r.err.find("^"), std::string::npos) << r.err;
+    EXPECT_NE(r.err.find("mine/scale.toml:"), std::string::npos) << r.err;
+    EXPECT_NE(r.err.find("did you mean 'THREADS'?"), std::string::npos) << r.err;
+    EXPECT_NE(r.err.find("^^^^^^^"), std::string::npos) << r.err;
 }
 
 TEST_F(CommandLine, ASpaceOfATrillionPointsIsRefusedWithItsSize) {
@@ -143,17 +147,17 @@ TEST_F(CommandLine, ASpaceOfATrillionPointsIsRefusedWithItsSize) {
     toml += "[[kernel.launch]]\ngrid = [1]\nblock = [32]\nargs = [\"y\"]\n";
     write("ops/huge.toml", toml);
     write("ops/k.cu", "extern \"C\" __global__ void k(float* y) {}\n");
-    const Run r = run("space huge --ops ops --gpu sm_86");
+    const Answer r = run("space huge --ops ops --gpu sm_86");
     EXPECT_EQ(r.code, 1) << r.out;
     EXPECT_NE(r.err.find("error: "), std::string::npos);
 }
 
 TEST_F(CommandLine, ANewOpLoadsAndCompilesAsItIs) {
-    const Run made = run("new mine");
+    const Answer made = run("new mine");
     ASSERT_EQ(made.code, 0) << made.err;
-    const Run again = run("new mine");
+    const Answer again = run("new mine");
     EXPECT_EQ(again.code, 1);
-    const Run checked = run("check scale --ops mine --gpu sm_86 --problem n=1000");
+    const Answer checked = run("check scale --ops mine --gpu sm_86 --problem n=1000");
     EXPECT_EQ(checked.code, 0) << checked.err << checked.out;
     EXPECT_NE(checked.out.find("compiles"), std::string::npos) << checked.out;
 }
@@ -161,7 +165,7 @@ TEST_F(CommandLine, ANewOpLoadsAndCompilesAsItIs) {
 TEST_F(CommandLine, CheckFailsForAKernelThatDoesNotCompile) {
     ASSERT_EQ(run("new mine").code, 0);
     write("mine/scale.cu", "extern \"C\" __global__ void scale(const T* x) { half16 y; }\n");
-    const Run r = run("check scale --ops mine --gpu sm_86 --problem n=1000");
+    const Answer r = run("check scale --ops mine --gpu sm_86 --problem n=1000");
     EXPECT_EQ(r.code, 4) << r.out;
     EXPECT_NE(r.out.find("compile failed"), std::string::npos) << r.out;
     EXPECT_NE(r.out.find("half16"), std::string::npos) << r.out;
@@ -169,7 +173,7 @@ TEST_F(CommandLine, CheckFailsForAKernelThatDoesNotCompile) {
 
 TEST_F(CommandLine, EveryJsonLineParsesAndNothingElseIsOnStdout) {
     for (const std::string words : {"ops --json", "space gemm --gpu sm_80 --json", "doctor --json", "check softmax --gpu sm_86 --json --problem rows=4,cols=64"}) {
-        const Run r = run(words);
+        const Answer r = run(words);
         ASSERT_FALSE(r.out.empty()) << words << r.err;
         std::size_t begin = 0;
         while (begin < r.out.size()) {
@@ -184,7 +188,7 @@ TEST_F(CommandLine, EveryJsonLineParsesAndNothingElseIsOnStdout) {
 
 TEST_F(CommandLine, ProblemsFilesNameTheLineThatIsWrong) {
     write("shapes.txt", "# shapes\nsoftmax rows=4,cols=8\nsoftmax rows=4,colz=8\n");
-    const Run r = run("space --problems shapes.txt --gpu sm_86");
+    const Answer r = run("space --problems shapes.txt --gpu sm_86");
     EXPECT_EQ(r.code, 1);
     EXPECT_NE(r.err.find("shapes.txt:3: "), std::string::npos) << r.err;
 }
