@@ -11,6 +11,10 @@
 #include <mutex>
 
 #include "device/nvrtc.h"
+#include "device/occupancy.h"
+#include "tuner/model/builtin_ops.h"
+#include "tuner/worker/binary_store.h"
+#include "tuner/worker/gates.h"
 
 namespace autotune {
 namespace {
@@ -161,6 +165,30 @@ TEST_F(RealCompiler, ErrorsNameTheUsersLine) {
     EXPECT_EQ(failed.failure.reason, "does_not_compile.cu:2: identifier \"half16\" is undefined");
     const Compiled missing = pool.compile(from_folder("missing_header.cu", "missing_header"));
     EXPECT_THAT(missing.failure.reason, HasSubstr("nowhere/to_be_found.h"));
+}
+
+// Goal: what the tuner asks the pool for is what the ops need. Method: each op's default and its device reference, by
+// way of the store of binaries and the gates, for a GPU of capability 9.0.
+TEST_F(RealCompiler, DefaultsAndReferencesOfAllOpsCompileAndPassTheGates) {
+    BinaryStore store{options("autotune-worker", 2, 120)};
+    DeviceLimits limits = *limits_of_capability(90);
+    limits.sm_count = 132;
+    for (const Op& op : builtin_ops()) {
+        const Instance instance = Instance::make(op, {}, limits);
+        const Config config = instance.default_config();
+        const BinariesResult result = store.get(instance.sources(config), "sm_90");
+        ASSERT_TRUE(result.binaries) << op.name << ": " << result.failure.reason << result.failure.log;
+        std::printf("  %s: %.0f ms\n", op.name.c_str(), result.compile_ms);
+        const LaunchSequence sequence = instance.launches(config, 1);
+        for (const Launch& launch : sequence.launches)
+            EXPECT_NE(result.binaries->kernel_of(launch), nullptr) << op.name << ' ' << launch.entry;
+        const std::optional<Outcome> failure = gate(*op.variant(config.variant), *result.binaries, sequence, limits);
+        EXPECT_FALSE(failure) << op.name << ": " << failure->reason;
+        EXPECT_GT(resources_of(*result.binaries, sequence, limits).blocks_per_sm, 0) << op.name;
+        if (op.reference.launches.empty()) continue;
+        const BinariesResult reference = store.get(instance.reference_sources(), "sm_90");
+        EXPECT_TRUE(reference.binaries) << op.name << ": " << reference.failure.reason;
+    }
 }
 
 TEST_F(RealCompiler, SurvivesBombsByTimeAndMemory) {
