@@ -114,7 +114,7 @@ TEST(CompilePool, ACompilerThatCrashesIsReplaced) {
     for (int i = 0; i < 5; ++i) {  // more often than a compiler that does not start is tried
         const Compiled failed = pool.compile(task("crashes_the_compiler"));
         EXPECT_EQ(failed.failure.ending, Ending::compile_failed);
-        EXPECT_THAT(failed.failure.reason, HasSubstr("signal 11"));
+        EXPECT_THAT(failed.failure.reason, HasSubstr("signal 6"));
     }
     EXPECT_TRUE(pool.compile(task("good")).ok);
     EXPECT_EQ(pool.replaced(), 5);
@@ -178,7 +178,6 @@ TEST_F(RealCompiler, DefaultsAndReferencesOfAllOpsCompileAndPassTheGates) {
         const Config config = instance.default_config();
         const BinariesResult result = store.get(instance.sources(config), "sm_90");
         ASSERT_TRUE(result.binaries) << op.name << ": " << result.failure.reason << result.failure.log;
-        std::printf("  %s: %.0f ms\n", op.name.c_str(), result.compile_ms);
         const LaunchSequence sequence = instance.launches(config, 1);
         for (const Launch& launch : sequence.launches)
             EXPECT_NE(result.binaries->kernel_of(launch), nullptr) << op.name << ' ' << launch.entry;
@@ -192,6 +191,9 @@ TEST_F(RealCompiler, DefaultsAndReferencesOfAllOpsCompileAndPassTheGates) {
 }
 
 TEST_F(RealCompiler, SurvivesBombsByTimeAndMemory) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "a sanitizer's shadow memory counts as data";
+#endif
     CompilePool pool{options("autotune-worker", 2, 12)};
     Answers bombs;
     pool.submit(from_folder("memory_bomb.cu", "memory_bomb"), bombs.take());

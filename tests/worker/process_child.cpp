@@ -20,7 +20,7 @@ int main(int argc, char** argv) {
     const pid_t parent = argc > 3 ? std::atoi(argv[argc - 1]) : 0;
     become_worker(parent, task == "memory" ? 512ull << 20 : 0);
     if (task == "exit") return 3;
-    if (task == "crash") raise(SIGSEGV);
+    if (task == "crash") raise(SIGABRT);
     if (task == "hang")
         for (;;) pause();
     if (task == "stubborn") {
