@@ -1,5 +1,5 @@
 // Goal: what the pages say is so.
-// Method: the table of ops is compared with the ops, and the op files shown in pages are loaded.
+// Method: the table of ops is compared with the ops, links are followed, and the op files shown in pages are loaded.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -78,6 +79,19 @@ TEST(Readme, NamesTheTypesOfEachOp) {
         for (std::string word; words >> word;) said.insert(word);
         for (const Value& choice : dtype->choices) are.insert(to_text(choice));
         EXPECT_EQ(said, are) << op->name;
+    }
+}
+
+TEST(Pages, LinkToFilesThatAreThere) {
+    const std::regex link{R"(\]\(([^)#]+)(#[^)]*)?\))"};
+    for (const fs::path& page : pages()) {
+        const std::string text = read(page);
+        for (std::sregex_iterator found{text.begin(), text.end(), link}, end; found != end; ++found) {
+            const std::string target = (*found)[1];
+            if (target.find("://") != std::string::npos) continue;
+            EXPECT_TRUE(fs::exists(page.parent_path() / target))
+                << page.lexically_relative(root) << " links to " << target;
+        }
     }
 }
 
