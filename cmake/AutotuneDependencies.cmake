@@ -57,6 +57,10 @@ if(AUTOTUNE_BENCHMARKS)
 endif()
 
 find_program(AUTOTUNE_CCACHE ccache)
+if(AUTOTUNE_CCACHE AND AUTOTUNE_PRECOMPILED)  # ccache knows what is in precompiled headers only when told to look
+  list(PREPEND AUTOTUNE_CCACHE ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros)
+  add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
+endif()
 if(AUTOTUNE_CCACHE AND PROJECT_IS_TOP_LEVEL)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${AUTOTUNE_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${AUTOTUNE_CCACHE})
