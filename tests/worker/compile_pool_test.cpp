@@ -13,7 +13,7 @@
 #include "device/nvrtc.h"
 #include "device/occupancy.h"
 #include "tuner/model/builtin_ops.h"
-#include "tuner/worker/binary_store.h"
+#include "tuner/worker/compiled_sources.h"
 #include "tuner/worker/gates.h"
 
 namespace autotune {
@@ -170,7 +170,7 @@ TEST_F(RealCompiler, ErrorsNameTheUsersLine) {
 // Goal: what the tuner asks the pool for is what the ops need. Method: each op's default and its device reference, by
 // way of the store of binaries and the gates, for a GPU of capability 9.0.
 TEST_F(RealCompiler, DefaultsAndReferencesOfAllOpsCompileAndPassTheGates) {
-    BinaryStore store{options("autotune-worker", 2, 120)};
+    CompiledSources store{options("autotune-worker", 2, 120)};
     DeviceLimits limits = *limits_of_capability(90);
     limits.sm_count = 132;
     for (const Op& op : builtin_ops()) {
