@@ -10,8 +10,7 @@
 
 namespace autotune {
 
-// The JSON lines of --json: {"v":1,"event":...}. Fields are added, never renamed, within v. tools/json_schema.json
-// describes them and a test validates each command's output against it.
+// The JSON lines of --json: {"v":1,"event":...}. Fields are added, never renamed, within v.
 
 std::string json_prepared(const Instance& instance, const DeviceIdentity& device, const Space& space,
                           const Preparation& preparation);
