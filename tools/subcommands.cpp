@@ -8,7 +8,7 @@ namespace {
 
 constexpr unsigned all_of_a_problem = takes_op | takes_problem | takes_gpu;
 
-constexpr std::array<Subcommand, 11> table{{
+constexpr std::array<Subcommand, 12> table{{
     {"tune", "search, check and store the fastest config of an op",
      "autotune tune softmax rows=4096,cols=4096,dtype=f32 --budget 30s", all_of_a_problem | takes_store | takes_search,
      run_tune},
@@ -26,6 +26,8 @@ constexpr std::array<Subcommand, 11> table{{
      takes_op | takes_gpu | takes_store | takes_search | takes_imported, run_verify},
     {"check", "check an op folder: load, compile and compare, without tuning", "autotune check --op matmul --ops ./ops",
      all_of_a_problem | takes_search | takes_config, run_check},
+    {"build", "compile every config of a problem, without a GPU, and keep the binaries", "autotune build softmax --gpu sm_86",
+     all_of_a_problem | takes_store | takes_search, run_build},
     {"new", "a folder with an op to start from", "autotune new my_ops", takes_folder, run_new},
     {"doctor", "what this machine has and lacks", "autotune doctor", takes_gpu | takes_store, run_doctor},
     {"selftest", "three good and three bad kernels on the device at hand", "autotune selftest",

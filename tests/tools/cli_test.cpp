@@ -162,6 +162,13 @@ TEST_F(CommandLine, ANewOpLoadsAndCompilesAsItIs) {
     EXPECT_NE(checked.out.find("compiles"), std::string::npos) << checked.out;
 }
 
+TEST_F(CommandLine, BuildCompilesASpaceWithoutAGpuAndKeepsTheBinaries) {
+    const Answer r = run("build softmax rows=4,cols=64,dtype=f32 --gpu sm_86 --budget 2");
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_NE(r.out.find("2 of 2 configs compile"), std::string::npos) << r.out;
+    EXPECT_FALSE(fs::is_empty(folder / "cache")) << "no binary was kept";
+}
+
 TEST_F(CommandLine, CheckFailsForAKernelThatDoesNotCompile) {
     ASSERT_EQ(run("new mine").code, 0);
     write("mine/scale.cu", "extern \"C\" __global__ void scale(const T* x) { half16 y; }\n");
