@@ -23,12 +23,17 @@ void run(benchmark::State& state, Loops loops) {
         benchmark::ClobberMemory();
     }
     const double flops = 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
-    state.counters["FLOP/s"] = benchmark::Counter(flops, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);
+    state.counters["FLOP/s"] =
+        benchmark::Counter(flops, benchmark::Counter::kIsIterationInvariantRate, benchmark::Counter::kIs1000);
 }
 
 BENCHMARK_CAPTURE(run, naive, autotune::gemm_naive)->Arg(256)->Arg(512)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(run, blocked, autotune::gemm_blocked)->Arg(256)->Arg(512)->Arg(1024)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(run, vectorised, autotune::gemm_vectorised)->Arg(256)->Arg(512)->Arg(1024)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(run, vectorised, autotune::gemm_vectorised)
+    ->Arg(256)
+    ->Arg(512)
+    ->Arg(1024)
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(run, eigen, autotune::gemm_eigen)->Arg(256)->Arg(512)->Arg(1024)->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -92,8 +92,8 @@ Artefact artefact_of(const Record& record, const Instance& instance, const Store
                     "--as json");
     const std::string arch = sources.front().arch.empty() ? arch_name(record.device.limits.cc) : sources.front().arch;
     const BinaryStore binaries{store.binaries_folder()};
-    if (const auto binary = binaries.get(
-            binary_key(sources.front(), Compiler::fixed_options(), arch, record.environment.nvrtc_major, record.environment.nvrtc_minor)))
+    if (const auto binary = binaries.get(binary_key(sources.front(), Compiler::fixed_options(), arch,
+                                                    record.environment.nvrtc_major, record.environment.nvrtc_minor)))
         return binary->artefact;
     CompileRequest compile{.name = sources.front().source,
                            .source = sources.front().text,

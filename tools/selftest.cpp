@@ -50,7 +50,8 @@ int run_selftest(const Request& request, Console& console) {
     for (const Expectation& each : expectations) {
         const Outcome outcome = bench->next({});
         // A good kernel may be slower than the other good ones.
-        const bool expected = outcome.ending == each.ending || (each.ending == Ending::timed && outcome.ending == Ending::dropped);
+        const bool expected =
+            outcome.ending == each.ending || (each.ending == Ending::timed && outcome.ending == Ending::dropped);
         right += expected;
         console.result(
             fmt::format("{:<5} {:<8} {}{}", expected ? "ok" : "fail", each.variant, info(outcome.ending).words,

@@ -210,11 +210,13 @@ private:
         const std::optional<Artefact> artefact = bench.artefact(config);
         const Environment here = session_.environment(nullptr);
         if (!artefact || sources.size() != 1) return;
-        BinaryStore{store_.binaries_folder()}.put({.key = binary_key(sources.front(), Compiler::fixed_options(), artefact->arch, here.nvrtc_major, here.nvrtc_minor),
-                                                   .artefact = *artefact,
-                                                   .source = sources.front().source,
-                                                   .nvrtc_major = here.nvrtc_major,
-                                                   .nvrtc_minor = here.nvrtc_minor});
+        BinaryStore{store_.binaries_folder()}.put(
+            {.key = binary_key(sources.front(), Compiler::fixed_options(), artefact->arch, here.nvrtc_major,
+                               here.nvrtc_minor),
+             .artefact = *artefact,
+             .source = sources.front().source,
+             .nvrtc_major = here.nvrtc_major,
+             .nvrtc_minor = here.nvrtc_minor});
     }
 
     void report(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning, const RunSummary& kept) {
@@ -243,14 +245,15 @@ private:
 
 }  // namespace
 
-int tune_with(const Request& request, Console& console, const BenchSource& source) { return TuneCommand{request, console, source}.run(); }
+int tune_with(const Request& request, Console& console, const BenchSource& source) {
+    return TuneCommand{request, console, source}.run();
+}
 
 int run_tune(const Request& request, Console& console) {
-    const BenchSource real{
-        .gpus = [](const Session& session) { return session.gpus(); },
-        .bench = [](const Session& session, const PresentGpu& gpu) -> std::unique_ptr<Bench> {
-            return make_worker_bench(session.worker_options(gpu.ordinal));
-        }};
+    const BenchSource real{.gpus = [](const Session& session) { return session.gpus(); },
+                           .bench = [](const Session& session, const PresentGpu& gpu) -> std::unique_ptr<Bench> {
+                               return make_worker_bench(session.worker_options(gpu.ordinal));
+                           }};
     return tune_with(request, console, real);
 }
 

@@ -1,5 +1,6 @@
-// Goal: what a user types is answered as the docs say: results on stdout, all else on stderr, the documented exit codes.
-// Method: the built program is run, without a GPU (CUDA_VISIBLE_DEVICES hides one) and with a cache folder of its own.
+// Goal: what a user types is answered as the docs say: results on stdout, all else on stderr, the documented exit
+// codes. Method: the built program is run, without a GPU (CUDA_VISIBLE_DEVICES hides one) and with a cache folder of
+// its own.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,10 +32,14 @@ protected:
 
     Answer run(const std::string& words) const {
         const std::string out = (folder / "out").string(), err = (folder / "err").string();
-        const std::string command = "cd '" + folder.string() + "' && HOME='" + folder.string() + "' AUTOTUNE_CACHE_DIR='" + (folder / "cache").string() +
-                                    "' CUDA_VISIBLE_DEVICES=-1 CI=1 '" AUTOTUNE_BINARY_DIR "/bin/autotune' " + words + " >'" + out + "' 2>'" + err + "' </dev/null";
+        const std::string command = "cd '" + folder.string() + "' && HOME='" + folder.string() +
+                                    "' AUTOTUNE_CACHE_DIR='" + (folder / "cache").string() +
+                                    "' CUDA_VISIBLE_DEVICES=-1 CI=1 '" AUTOTUNE_BINARY_DIR "/bin/autotune' " + words +
+                                    " >'" + out + "' 2>'" + err + "' </dev/null";
         const int status = std::system(command.c_str());
-        return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), .out = read(out), .err = read(err)};
+        return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+                .out = read(out),
+                .err = read(err)};
     }
 
     static std::string read(const fs::path& path) {
@@ -69,7 +74,8 @@ TEST_F(CommandLine, AnUnknownOpIsBadUse) {
 }
 
 TEST_F(CommandLine, BadProblemsAreBadUse) {
-    for (const std::string problem : {"rows=0,cols=4", "rows=-3,cols=4", "rows=1099511627777,cols=4", "rows=4,cols=4,dtype=f63", "rows=4,colz=4", "rows"}) {
+    for (const std::string problem : {"rows=0,cols=4", "rows=-3,cols=4", "rows=1099511627777,cols=4",
+                                      "rows=4,cols=4,dtype=f63", "rows=4,colz=4", "rows"}) {
         const Answer r = run("space softmax --gpu sm_86 --problem " + problem);
         EXPECT_EQ(r.code, 1) << problem;
         EXPECT_EQ(r.err.substr(0, 7), "error: ") << r.err;
@@ -78,7 +84,8 @@ TEST_F(CommandLine, BadProblemsAreBadUse) {
 }
 
 TEST_F(CommandLine, WithoutAGpuTuningEndsWithThreeAndSaysWhatWorks) {
-    for (const std::string words : {"--op softmax", "tune softmax --gpu 0", "tune softmax --gpu sm_86", "bench softmax", "selftest"}) {
+    for (const std::string words :
+         {"--op softmax", "tune softmax --gpu 0", "tune softmax --gpu sm_86", "bench softmax", "selftest"}) {
         const Answer r = run(words);
         EXPECT_EQ(r.code, 3) << words;
         EXPECT_NE(r.err.find("error: there is no usable GPU here"), std::string::npos) << r.err;
@@ -141,9 +148,12 @@ TEST_F(CommandLine, ABrokenOpFileIsShownWithItsLineAndACaret) {
 
 TEST_F(CommandLine, ASpaceOfATrillionPointsIsRefusedWithItsSize) {
     std::string toml =
-        "format = 1\nop = \"huge\"\nsummary = \"x\"\n[problem]\nn = { dim = \"near\", default = 4 }\n[[tensor]]\nname = \"y\"\nrole = \"out\"\ndtype = \"f32\"\n"
-        "shape = [\"n\"]\n[reference]\nkernel = \"k\"\n[tolerance]\ny = { exact = true }\n[[kernel]]\nname = \"k\"\nsource = \"k.cu\"\nentry = \"k\"\n[kernel.parameters]\n";
-    for (const char c : std::string{"ABCDEFGHIJKL"}) toml += std::string{c} + "A = { values = [1,2,3,4,5,6,7,8,9,10], default = 1 }\n";
+        "format = 1\nop = \"huge\"\nsummary = \"x\"\n[problem]\nn = { dim = \"near\", default = 4 }\n[[tensor]]\nname "
+        "= \"y\"\nrole = \"out\"\ndtype = \"f32\"\n"
+        "shape = [\"n\"]\n[reference]\nkernel = \"k\"\n[tolerance]\ny = { exact = true }\n[[kernel]]\nname = "
+        "\"k\"\nsource = \"k.cu\"\nentry = \"k\"\n[kernel.parameters]\n";
+    for (const char c : std::string{"ABCDEFGHIJKL"})
+        toml += std::string{c} + "A = { values = [1,2,3,4,5,6,7,8,9,10], default = 1 }\n";
     toml += "[[kernel.launch]]\ngrid = [1]\nblock = [32]\nargs = [\"y\"]\n";
     write("ops/huge.toml", toml);
     write("ops/k.cu", "extern \"C\" __global__ void k(float* y) {}\n");
@@ -179,7 +189,8 @@ TEST_F(CommandLine, CheckFailsForAKernelThatDoesNotCompile) {
 }
 
 TEST_F(CommandLine, EveryJsonLineParsesAndNothingElseIsOnStdout) {
-    for (const std::string words : {"ops --json", "space gemm --gpu sm_80 --json", "doctor --json", "check softmax --gpu sm_86 --json --problem rows=4,cols=64"}) {
+    for (const std::string words : {"ops --json", "space gemm --gpu sm_80 --json", "doctor --json",
+                                    "check softmax --gpu sm_86 --json --problem rows=4,cols=64"}) {
         const Answer r = run(words);
         ASSERT_FALSE(r.out.empty()) << words << r.err;
         std::size_t begin = 0;

@@ -1,8 +1,8 @@
 // Goal: a search that is killed loses nothing that was committed, and the next one resumes.
 // Method: searches on a made-up GPU run as processes of their own, are killed at random moments (seed below) and after
 // the n-th commit, and the database is read after each.
-#include <gtest/gtest.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -33,9 +33,23 @@ protected:
     }
     void TearDown() override { fs::remove_all(folder); }
 
-    pid_t start(const std::string& pause_ms, const std::vector<std::string>& more = {}, const std::string& kill_after = {}) const {
-        std::vector<std::string> words{AUTOTUNE_BINARY_DIR "/bin/scripted_autotune", pause_ms, "tune", "softmax", "rows=4096,cols=4096,dtype=bf16",
-                                       "--db", db.string(), "--strategy", "random", "--budget", "60", "--progress", "none", "-q", "--json"};
+    pid_t start(const std::string& pause_ms, const std::vector<std::string>& more = {},
+                const std::string& kill_after = {}) const {
+        std::vector<std::string> words{AUTOTUNE_BINARY_DIR "/bin/scripted_autotune",
+                                       pause_ms,
+                                       "tune",
+                                       "softmax",
+                                       "rows=4096,cols=4096,dtype=bf16",
+                                       "--db",
+                                       db.string(),
+                                       "--strategy",
+                                       "random",
+                                       "--budget",
+                                       "60",
+                                       "--progress",
+                                       "none",
+                                       "-q",
+                                       "--json"};
         words.insert(words.end(), more.begin(), more.end());
         std::vector<char*> pointers;
         for (std::string& word : words) pointers.push_back(word.data());
@@ -104,7 +118,8 @@ TEST_F(Resume, KilledAtRandomMomentsNothingPrintedIsLost) {
         wait_for(pid);
         must_hold.merge(printed_trials(out()));
         const std::set<std::string> held = known();
-        for (const std::string& config : must_hold) EXPECT_TRUE(held.contains(config)) << "round " << round << ": " << config;
+        for (const std::string& config : must_hold)
+            EXPECT_TRUE(held.contains(config)) << "round " << round << ": " << config;
     }
     EXPECT_EQ(wait_for(start("0")), 0);
     EXPECT_NE(out().find(R"("event":"summary")"), std::string::npos);

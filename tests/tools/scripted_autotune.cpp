@@ -30,13 +30,15 @@ int main(int count, char** arguments) {
     try {
         const Request request = *parse_request(count - 1, arguments + 1).request;
         Console console{request.console};
-        const BenchSource source{.gpus = [](const Session&) {
-                                     DeviceIdentity device{.fp = std::string(64, 'a'), .name = "made up", .limits = made_up_limits()};
-                                     return std::vector<PresentGpu>{{.ordinal = 0, .identity = device}};
-                                 },
-                                 .bench = [&](const Session&, const PresentGpu&) -> std::unique_ptr<Bench> {
-                                     return std::make_unique<ScriptedBench>([=](const Config& config) { return answer(config, pause); });
-                                 }};
+        const BenchSource source{
+            .gpus =
+                [](const Session&) {
+                    DeviceIdentity device{.fp = std::string(64, 'a'), .name = "made up", .limits = made_up_limits()};
+                    return std::vector<PresentGpu>{{.ordinal = 0, .identity = device}};
+                },
+            .bench = [&](const Session&, const PresentGpu&) -> std::unique_ptr<Bench> {
+                return std::make_unique<ScriptedBench>([=](const Config& config) { return answer(config, pause); });
+            }};
         return tune_with(request, console, source);
     } catch (const Error& e) {
         Console{{.progress = ProgressMode::none}}.error(e.what(), e.help());
