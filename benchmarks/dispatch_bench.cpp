@@ -54,7 +54,8 @@ void key_is_looked_up(benchmark::State& state) {
     static const Snapshot snapshot = read_50000();
     std::vector<std::vector<std::byte>> keys;
     std::mt19937_64 random{1};
-    for (int i = 0; i < 4096; ++i) keys.push_back(problem(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(state.range(0)))).key);
+    for (int i = 0; i < 4096; ++i)
+        keys.push_back(problem(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(state.range(0)))).key);
     std::size_t at = 0, found = 0;
     for (auto _ : state) found += snapshot.find(keys[at++ & 4095]).size();
     benchmark::DoNotOptimize(found);
@@ -110,7 +111,8 @@ BENCHMARK(prepared_handle_repeats);
 void same_problem_is_dispatched(benchmark::State& state) {
     Ready& it = ready();
     Call call;
-    for (auto _ : state) benchmark::DoNotOptimize(it.dispatcher->launch(it.handle, call.tensors, call.scalars, nullptr));
+    for (auto _ : state)
+        benchmark::DoNotOptimize(it.dispatcher->launch(it.handle, call.tensors, call.scalars, nullptr));
 }
 BENCHMARK(same_problem_is_dispatched)->Threads(1)->Threads(8)->UseRealTime();
 

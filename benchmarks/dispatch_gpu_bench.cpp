@@ -1,5 +1,5 @@
-// A launch through the dispatcher beside the driver's own call, on a real GPU: the same empty kernel either way, so that
-// the difference is what the dispatcher costs. From 1 and 8 threads, each with a stream of its own.
+// A launch through the dispatcher beside the driver's own call, on a real GPU: the same empty kernel either way, so
+// that the difference is what the dispatcher costs. From 1 and 8 threads, each with a stream of its own.
 //
 //     dispatch_gpu_bench --benchmark_repetitions=20 --benchmark_report_aggregates_only=true
 #include <benchmark/benchmark.h>
@@ -71,8 +71,13 @@ struct Bench {
         check(driver().cuCtxSetCurrent(context), "entering the context");
         check(driver().cuMemAlloc(&memory, 8192), "allocating");
         Compiler compiler;
-        const CompileResult result = compiler.compile({.name = "nothing.cu", .source = source, .headers = {}, .defines = {}, .options = {},
-                                                       .entries = {"nothing"}, .arch = native_arch(identify(0).limits.cc)});
+        const CompileResult result = compiler.compile({.name = "nothing.cu",
+                                                       .source = source,
+                                                       .headers = {},
+                                                       .defines = {},
+                                                       .options = {},
+                                                       .entries = {"nothing"},
+                                                       .arch = native_arch(identify(0).limits.cc)});
         CUmodule module = nullptr;
         check(driver().cuModuleLoadData(&module, result.artefact.cubin.data()), "loading the kernel");
         check(driver().cuModuleGetFunction(&kernel, module, "nothing"), "finding the kernel");
@@ -113,7 +118,8 @@ void driver_alone(benchmark::State& state) {
     int n = 1024;
     void* arguments[] = {&x, &y, &n};
     for (auto _ : state) {
-        benchmark::DoNotOptimize(driver().cuLaunchKernel(bench().kernel, 1, 1, 1, 32, 1, 1, 0, stream.get(), arguments, nullptr));
+        benchmark::DoNotOptimize(
+            driver().cuLaunchKernel(bench().kernel, 1, 1, 1, 32, 1, 1, 0, stream.get(), arguments, nullptr));
         stream.pause(state);
     }
 }
@@ -122,8 +128,9 @@ BENCHMARK(driver_alone)->Threads(1)->Threads(8)->UseRealTime();
 void dispatcher_and_driver(benchmark::State& state) {
     Stream stream;
     const std::array<std::int64_t, 1> shape{1024};
-    const std::array<TensorArgument, 2> tensors{{{.data = reinterpret_cast<const void*>(bench().memory), .shape = shape},
-                                                 {.data = reinterpret_cast<const void*>(bench().memory + 4096), .shape = shape}}};
+    const std::array<TensorArgument, 2> tensors{
+        {{.data = reinterpret_cast<const void*>(bench().memory), .shape = shape},
+         {.data = reinterpret_cast<const void*>(bench().memory + 4096), .shape = shape}}};
     for (auto _ : state) {
         benchmark::DoNotOptimize(bench().dispatcher->launch(bench().handle, tensors, {}, stream.get()));
         stream.pause(state);

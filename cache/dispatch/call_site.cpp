@@ -16,7 +16,8 @@ bool Signature::write(std::span<const TensorArgument> tensors, std::span<const S
         if (static_cast<std::size_t>(end - out) < 1 + extents + strides) return false;
         const auto address = reinterpret_cast<std::uint64_t>(tensor.data);
         const auto align = static_cast<std::uint64_t>(std::countr_zero(address | 16));
-        *out++ = static_cast<std::uint64_t>(tensor.dtype) | align << 8 | std::uint64_t{address != 0} << 16 | extents << 24 | strides << 40;
+        *out++ = static_cast<std::uint64_t>(tensor.dtype) | align << 8 | std::uint64_t{address != 0} << 16 |
+                 extents << 24 | strides << 40;
         for (const std::int64_t extent : tensor.shape) *out++ = static_cast<std::uint64_t>(extent);
         for (const std::int64_t stride : tensor.strides) *out++ = static_cast<std::uint64_t>(stride);
     }

@@ -21,8 +21,8 @@ public:
     static constexpr std::size_t most_words = 192;
 
     /// False when the call has more dimensions than fit.
-    bool write(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars, const std::vector<bool>& deciding,
-               int device) noexcept;
+    bool write(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
+               const std::vector<bool>& deciding, int device) noexcept;
     std::span<const std::uint64_t> words() const noexcept { return {words_.data(), size_}; }
 
 private:
@@ -42,7 +42,8 @@ public:
         }
     }
     static bool same(const Plan& plan, std::span<const std::uint64_t> words) noexcept {
-        return plan.signature.size() == words.size() && std::memcmp(plan.signature.data(), words.data(), words.size_bytes()) == 0;
+        return plan.signature.size() == words.size() &&
+               std::memcmp(plan.signature.data(), words.data(), words.size_bytes()) == 0;
     }
     bool full() const noexcept { return (plans_.size() + 1) * 2 > slots_.size(); }
     void add(std::shared_ptr<const Plan> plan);

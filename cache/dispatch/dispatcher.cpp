@@ -17,9 +17,12 @@ thread_local int capture_scopes = 0;
 /// A wrong field is refused where the call site is made, not at its first call.
 void refuse_unknown(const Op& op, const std::string& name, const Value& value) {
     const Field* field = op.field(name);
-    if (!field) throw Error{Error::Kind::usage, fmt::format("op '{}' has no field '{}'", op.name, name), fmt::format("autotune ops {}", op.name)};
+    if (!field)
+        throw Error{Error::Kind::usage, fmt::format("op '{}' has no field '{}'", op.name, name),
+                    fmt::format("autotune ops {}", op.name)};
     if (field->kind == Field::Kind::choice && std::ranges::find(field->choices, value) == field->choices.end())
-        throw Error{Error::Kind::usage, fmt::format("'{}' is no choice of field '{}' of op '{}'", to_text(value), name, op.name),
+        throw Error{Error::Kind::usage,
+                    fmt::format("'{}' is no choice of field '{}' of op '{}'", to_text(value), name, op.name),
                     fmt::format("autotune ops {}", op.name)};
 }
 
@@ -72,12 +75,14 @@ Decision Dispatcher::launch(const Handle& handle, std::span<const TensorArgument
         if (plan) {
             const std::uint32_t now = impl.clock.load(std::memory_order_relaxed);
             if (plan->used.load(std::memory_order_relaxed) != now) plan->used.store(now, std::memory_order_relaxed);
-            const CUdeviceptr workspace = plan->workspace_bytes ? impl.workspaces->find(stream, device, plan->workspace_bytes) : 0;
+            const CUdeviceptr workspace =
+                plan->workspace_bytes ? impl.workspaces->find(stream, device, plan->workspace_bytes) : 0;
             if (workspace || !plan->workspace_bytes) {
                 bool begun = false;
                 const CUresult status = launch_plan(*impl.calls, *plan, tensors, scalars, stream, workspace, begun);
                 if (status == CUDA_SUCCESS) {
-                    impl.counters[stripe].by_rung[static_cast<std::size_t>(plan->decision.rung)].fetch_add(1, std::memory_order_relaxed);
+                    impl.counters[stripe].by_rung[static_cast<std::size_t>(plan->decision.rung)].fetch_add(
+                        1, std::memory_order_relaxed);
                     Decision decision = plan->decision;
                     decision.launched = true;
                     return decision;
@@ -88,20 +93,30 @@ Decision Dispatcher::launch(const Handle& handle, std::span<const TensorArgument
             }
         }
     }
-    return impl.resolve({.site = site, .signature = signature, .device = device, .tensors = tensors, .scalars = scalars,
-                         .stream = stream, .purpose = Impl::Purpose::launch},
+    return impl.resolve({.site = site,
+                         .signature = signature,
+                         .device = device,
+                         .tensors = tensors,
+                         .scalars = scalars,
+                         .stream = stream,
+                         .purpose = Impl::Purpose::launch},
                         {.candidate = std::move(failed), .status = failure, .repeatable = repeatable});
 }
 
-Decision Dispatcher::ready(const Handle& handle, std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
-                           CUstream stream) {
+Decision Dispatcher::ready(const Handle& handle, std::span<const TensorArgument> tensors,
+                           std::span<const ScalarArgument> scalars, CUstream stream) {
     if (!handle) throw Error{Error::Kind::usage, "a call was made through an empty handle; prepare() makes one"};
     const int device = impl_->current_device();
     Signature signature;
     if (!signature.write(tensors, scalars, handle.site_->deciding, device))
         throw Error{Error::Kind::usage, "the tensors of a call have too many dimensions"};
-    return impl_->resolve({.site = *handle.site_, .signature = signature, .device = device, .tensors = tensors, .scalars = scalars,
-                           .stream = stream, .purpose = Impl::Purpose::ready},
+    return impl_->resolve({.site = *handle.site_,
+                           .signature = signature,
+                           .device = device,
+                           .tensors = tensors,
+                           .scalars = scalars,
+                           .stream = stream,
+                           .purpose = Impl::Purpose::ready},
                           {});
 }
 
@@ -113,7 +128,8 @@ void Dispatcher::refresh() {
 std::array<std::uint64_t, rung_names.size()> Dispatcher::counts() const noexcept {
     std::array<std::uint64_t, rung_names.size()> sums{};
     for (const Impl::Counts& stripe : impl_->counters)
-        for (std::size_t rung = 0; rung < sums.size(); ++rung) sums[rung] += stripe.by_rung[rung].load(std::memory_order_relaxed);
+        for (std::size_t rung = 0; rung < sums.size(); ++rung)
+            sums[rung] += stripe.by_rung[rung].load(std::memory_order_relaxed);
     return sums;
 }
 
@@ -127,8 +143,7 @@ std::vector<Miss> Dispatcher::misses() const {
 Explanation Dispatcher::explain(std::string_view op_name, const FieldValues& problem, int device) const {
     const std::lock_guard lock{impl_->mutex};
     const DeviceIdentity identity = identify(device);
-    std::vector<Store*> stores;
-    for (Store& store : impl_->stores) stores.push_back(&store);
+    const std::vector<Store*> stores = impl_->readable();
     return explanation_of(Instance::make(impl_->ops().find(op_name), problem, identity.limits), stores, identity);
 }
 

@@ -32,7 +32,15 @@ struct DeviceState {
     std::string failed{};  ///< why it cannot be identified
 };
 
-/// What Dispatcher hides. dispatcher.cpp holds the fast path, resolving.cpp what happens when a call is new.
+/// The databases that can be read, as they were when they were looked at.
+struct Databases {
+    std::vector<Store> stores{};
+    std::vector<std::int64_t> generations{};
+    bool locked = false;  ///< one could not be read just now, so what is known is not all
+};
+
+/// What Dispatcher hides. dispatcher.cpp holds the fast path, resolving.cpp what happens when a call is
+/// new, remembering.cpp the tables of plans.
 struct Dispatcher::Impl {
     explicit Impl(Options given);
     ~Impl();
@@ -56,16 +64,15 @@ struct Dispatcher::Impl {
     std::optional<OpSet> builtin;  ///< where the application named no ops
     const OpSet& ops() const noexcept { return options.ops ? *options.ops : *builtin; }
     std::vector<std::string> database_paths;
-    std::vector<Store> stores;
-    std::vector<std::int64_t> generations;
+    Databases databases;
     std::chrono::steady_clock::time_point last_look{};
     std::unique_ptr<Kernels> kernels;
     std::vector<std::unique_ptr<CallSite>> sites;
     std::vector<std::optional<DeviceState>> devices;
-    std::map<std::string, OpKnowledge> knowledge;    ///< by op and fingerprint
-    std::set<std::string> failed;                    ///< candidates that did not load or launch here
-    std::set<std::string, std::less<>> texts;        ///< of decisions: they live as long as the dispatcher
-    std::set<std::string, std::less<>> said;         ///< log lines, each once
+    std::map<std::string, OpKnowledge> knowledge;  ///< by op and fingerprint
+    std::set<std::string> failed;                  ///< candidates that did not load or launch here
+    std::set<std::string, std::less<>> texts;      ///< of decisions: they live as long as the dispatcher
+    std::set<std::string, std::less<>> said;       ///< log lines, each once
     std::map<std::string, Miss> missed;
     std::size_t plan_count = 0;
 
@@ -74,7 +81,7 @@ struct Dispatcher::Impl {
     struct Failure {
         std::string candidate{};  ///< empty: none did
         CUresult status = CUDA_SUCCESS;
-        bool repeatable = true;   ///< nothing that ran forbids running the whole call again
+        bool repeatable = true;  ///< nothing that ran forbids running the whole call again
     };
     /// The call as its caller gave it.
     struct Call {
@@ -95,18 +102,22 @@ struct Dispatcher::Impl {
     /// nullopt: under capture, and something would have to be loaded.
     std::shared_ptr<Plan> plan_of(const Call& call, const Instance& instance, const Candidate& candidate);
     CUresult run(const Plan& plan, const Call& call, bool& begun);
+
+    // remembering.cpp
     void keep(CallSite& site, std::shared_ptr<Plan> plan);
     void drop(CallSite& site, std::string_view candidate);
     void make_room();
     void replace_table(CallSite& site, std::shared_ptr<PlanTable> next);
     void reclaim();
+
     bool capturing(CUstream stream) const noexcept;
     Decision nothing(std::string why, CUresult error);
     Decision answered(std::shared_ptr<Plan> plan, const Call& call, bool keep_it);
 
-    void open_stores();
+    Databases open_databases();
+    std::vector<Store*> readable();
     void look_for_news(bool now);
-    OpKnowledge& known(const Op& op, const DeviceIdentity& device);
+    const OpKnowledge& known(const Op& op, const DeviceIdentity& device);
     const DeviceState& device_state(int device);
     void note_miss(const Instance& instance, const DeviceIdentity& device, const Plan& plan);
     std::string_view kept_text(std::string text) { return *texts.insert(std::move(text)).first; }

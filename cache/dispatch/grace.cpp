@@ -29,8 +29,8 @@ void Grace::reclaim(const std::function<void()>& forget) {
     }
     if (retired_.empty() || !drained(phase ^ 1)) return;
     leaving_.swap(retired_);
-    // Three waits: for who may set a hint late, for who may follow it then, and for who had read the phase before the first
-    // turn and counted itself in after it.
+    // Three waits: for who may set a hint late, for who may follow it then, and for who had read the phase before the
+    // first turn and counted itself in after it.
     rounds_left_ = 3;
     forget();
     phase_.fetch_add(1, std::memory_order_seq_cst);

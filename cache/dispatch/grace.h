@@ -42,8 +42,8 @@ public:
 
     /// Takes what readers may still see. One thread at a time calls this and `reclaim`.
     void retire(std::shared_ptr<const void> object) { retired_.push_back(std::move(object)); }
-    /// Frees what nobody can see any more; never waits. `forget` drops hints that readers keep to retired objects: it is
-    /// called again after each wait, since a reader that is still in may set such a hint after the first time.
+    /// Frees what nobody can see any more; never waits. `forget` drops hints that readers keep to retired objects: it
+    /// is called again after each wait, since a reader that is still in may set such a hint after the first time.
     void reclaim(const std::function<void()>& forget);
     std::size_t waiting() const noexcept { return retired_.size() + leaving_.size(); }
 

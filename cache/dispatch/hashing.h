@@ -15,8 +15,8 @@ inline std::uint64_t fold_product(std::uint64_t a, std::uint64_t b) noexcept {
     return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
 }
 
-/// Hash for tables in memory: fast and good, the same within a process only. Whoever uses it compares the whole key too.
-/// source  wyhash's mixing step, Wang Yi
+/// Hash for tables in memory: fast and good, the same within a process only. Whoever uses it compares the whole key
+/// too. source  wyhash's mixing step, Wang Yi
 inline std::uint64_t hash_words(std::span<const std::uint64_t> words) noexcept {
     constexpr std::uint64_t k0 = 0xa0761d6478bd642full, k1 = 0xe7037ed1a0b428dbull, k2 = 0x8ebc6af09c88c6e3ull;
     std::uint64_t state = k0 ^ words.size();

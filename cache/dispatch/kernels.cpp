@@ -35,15 +35,18 @@ std::optional<KernelSet> Kernels::get(const Instance& instance, const Config& co
     for (const SourceSpec& source : instance.sources(config)) {
         LoadedLibrary* found = library(source, instance.limits().cc, versions, loaded_only);
         if (!found) return std::nullopt;
-        if (!versions.empty() && versions.front() != std::pair{found->nvrtc_major, found->nvrtc_minor}) set.compiled_otherwise = true;
+        if (!versions.empty() && versions.front() != std::pair{found->nvrtc_major, found->nvrtc_minor})
+            set.compiled_otherwise = true;
         set.libraries.emplace(source.source, found);
     }
     return set;
 }
 
-LoadedLibrary* Kernels::library(const SourceSpec& source, int cc, std::span<const std::pair<int, int>> versions, bool loaded_only) {
+LoadedLibrary* Kernels::library(const SourceSpec& source, int cc, std::span<const std::pair<int, int>> versions,
+                                bool loaded_only) {
     std::vector<std::string> sources;
-    for (const std::string& arch : archs_of(source, cc)) sources.push_back(source_key(source, Compiler::fixed_options(), arch));
+    for (const std::string& arch : archs_of(source, cc))
+        sources.push_back(source_key(source, Compiler::fixed_options(), arch));
     std::vector<std::string> keys;  // of the versions that were named, in their order
     for (const auto& [major, minor] : versions)
         for (const std::string& name : sources) keys.push_back(fmt::format("{}-{}.{}", name, major, minor));
@@ -55,16 +58,21 @@ LoadedLibrary* Kernels::library(const SourceSpec& source, int cc, std::span<cons
             if (const auto binary = stored(key)) return load(*binary);
     // Else whatever another NVRTC made of the same source.
     for (const std::string& name : sources)
-        if (const auto found = loaded_.lower_bound(name); found != loaded_.end() && found->first.starts_with(name)) return found->second.get();
+        if (const auto found = loaded_.lower_bound(name); found != loaded_.end() && found->first.starts_with(name))
+            return found->second.get();
     if (loaded_only) return nullptr;
     for (const std::string& name : sources)
         for (const BinaryStore& store : options_.binaries)
             for (const std::string& key : store.keys_of(name))
                 if (const auto binary = store.get(key)) return load(*binary);
 
-    if (!options_.compile) throw Error{Error::Kind::compile, fmt::format("no binary of '{}' is stored and compiling is switched off", source.source)};
+    if (!options_.compile)
+        throw Error{Error::Kind::compile,
+                    fmt::format("no binary of '{}' is stored and compiling is switched off", source.source)};
     std::string why;
-    if (!nvrtc_if_present(&why)) throw Error{Error::Kind::compile, fmt::format("no binary of '{}' is stored and there is no compiler ({})", source.source, why)};
+    if (!nvrtc_if_present(&why))
+        throw Error{Error::Kind::compile,
+                    fmt::format("no binary of '{}' is stored and there is no compiler ({})", source.source, why)};
     return load(compiled(source, cc));
 }
 
@@ -76,16 +84,24 @@ std::optional<Binary> Kernels::stored(std::string_view key) const {
 
 Binary Kernels::compiled(const SourceSpec& source, int cc) {
     if (!compiler_) compiler_ = std::make_unique<Compiler>();
-    CompileRequest request{.name = source.source, .source = source.text, .headers = {}, .defines = source.defines,
-                           .options = source.options, .entries = source.entries,
+    CompileRequest request{.name = source.source,
+                           .source = source.text,
+                           .headers = {},
+                           .defines = source.defines,
+                           .options = source.options,
+                           .entries = source.entries,
                            .arch = source.arch.empty() ? native_arch(cc) : source.arch};
     for (const auto& [name, text] : source.headers) request.headers.push_back({name, text});
     CompileResult result = compiler_->compile(request);
     if (!result.ok)
-        throw Error{Error::Kind::compile, fmt::format("'{}' does not compile: {}", source.source, result.log.substr(0, result.log.find('\n')))};
+        throw Error{Error::Kind::compile, fmt::format("'{}' does not compile: {}", source.source,
+                                                      result.log.substr(0, result.log.find('\n')))};
     const Nvrtc& nvrtc = autotune::nvrtc();
     Binary binary{.key = binary_key(source, Compiler::fixed_options(), result.artefact.arch, nvrtc.major, nvrtc.minor),
-                  .artefact = std::move(result.artefact), .source = source.source, .nvrtc_major = nvrtc.major, .nvrtc_minor = nvrtc.minor};
+                  .artefact = std::move(result.artefact),
+                  .source = source.source,
+                  .nvrtc_major = nvrtc.major,
+                  .nvrtc_minor = nvrtc.minor};
     if (options_.keep && !options_.binaries.empty()) options_.binaries.front().put(binary);
     return binary;
 }
@@ -93,8 +109,8 @@ Binary Kernels::compiled(const SourceSpec& source, int cc) {
 LoadedLibrary* Kernels::load(const Binary& binary) {
     const bool has_cubin = !binary.artefact.cubin.empty();
     const void* code = has_cubin ? static_cast<const void*>(binary.artefact.cubin.data()) : binary.artefact.ptx.c_str();
-    auto library = std::make_unique<LoadedLibrary>(LoadedLibrary{.kernels = binary.artefact.kernels, .nvrtc_major = binary.nvrtc_major,
-                                                                 .nvrtc_minor = binary.nvrtc_minor});
+    auto library = std::make_unique<LoadedLibrary>(LoadedLibrary{
+        .kernels = binary.artefact.kernels, .nvrtc_major = binary.nvrtc_major, .nvrtc_minor = binary.nvrtc_minor});
     const CUresult status = calls_.cuLibraryLoadData(&library->library, code, nullptr, nullptr, 0, nullptr, nullptr, 0);
     if (status != CUDA_SUCCESS) refuse(status, fmt::format("loading '{}' for {}", binary.source, binary.artefact.arch));
     return loaded_.emplace(binary.key, std::move(library)).first->second.get();
@@ -111,21 +127,27 @@ CUkernel Kernels::kernel(LoadedLibrary& library, const std::string& entry) {
     return library.handles.emplace(entry, handle).first->second;
 }
 
-CUfunction Kernels::function(const KernelSet& set, const std::string& source, const std::string& entry, std::uint32_t shared_bytes,
-                             std::uint32_t cluster_blocks) {
+CUfunction Kernels::function(const KernelSet& set, const std::string& source, const std::string& entry,
+                             std::uint32_t shared_bytes, std::uint32_t cluster_blocks) {
     const auto library = set.libraries.find(source);
-    if (library == set.libraries.end()) throw Error{Error::Kind::internal, fmt::format("'{}' launches a kernel of '{}', which was not loaded", entry, source)};
+    if (library == set.libraries.end())
+        throw Error{Error::Kind::internal,
+                    fmt::format("'{}' launches a kernel of '{}', which was not loaded", entry, source)};
     const CUkernel handle = kernel(*library->second, entry);
     // Opting in costs a call that may synchronise: once a kernel and size, never a launch.
     std::uint32_t& opted_in = shared_set_[{handle, set.device}];
     if (shared_bytes > opted_in) {
-        const CUresult status = calls_.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared_bytes), handle, set.device);
-        if (status != CUDA_SUCCESS) refuse(status, fmt::format("giving '{}' {} bytes of shared memory", entry, shared_bytes));
+        const CUresult status = calls_.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                            static_cast<int>(shared_bytes), handle, set.device);
+        if (status != CUDA_SUCCESS)
+            refuse(status, fmt::format("giving '{}' {} bytes of shared memory", entry, shared_bytes));
         opted_in = shared_bytes;
     }
     if (cluster_blocks > 8) {
-        const CUresult status = calls_.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, handle, set.device);
-        if (status != CUDA_SUCCESS) refuse(status, fmt::format("allowing '{}' clusters of {} blocks", entry, cluster_blocks));
+        const CUresult status =
+            calls_.cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, handle, set.device);
+        if (status != CUDA_SUCCESS)
+            refuse(status, fmt::format("allowing '{}' clusters of {} blocks", entry, cluster_blocks));
     }
     // Code is loaded lazily: now, not at the first launch, which may be inside a capture.
     CUfunction loaded = nullptr;
@@ -134,14 +156,20 @@ CUfunction Kernels::function(const KernelSet& set, const std::string& source, co
     return reinterpret_cast<CUfunction>(handle);  // cuLaunchKernel takes it in any context of the device
 }
 
-CUdeviceptr Kernels::variable(const KernelSet& set, const std::string& source, const std::string& symbol, std::uint64_t bytes) {
+CUdeviceptr Kernels::variable(const KernelSet& set, const std::string& source, const std::string& symbol,
+                              std::uint64_t bytes) {
     const auto library = set.libraries.find(source);
-    if (library == set.libraries.end()) throw Error{Error::Kind::internal, fmt::format("'{}' is a variable of '{}', which was not loaded", symbol, source)};
+    if (library == set.libraries.end())
+        throw Error{Error::Kind::internal,
+                    fmt::format("'{}' is a variable of '{}', which was not loaded", symbol, source)};
     CUdeviceptr address = 0;
     std::size_t size = 0;
-    if (const CUresult status = calls_.cuLibraryGetGlobal(&address, &size, library->second->library, symbol.c_str()); status != CUDA_SUCCESS)
+    if (const CUresult status = calls_.cuLibraryGetGlobal(&address, &size, library->second->library, symbol.c_str());
+        status != CUDA_SUCCESS)
         refuse(status, fmt::format("finding the variable '{}'", symbol));
-    if (bytes > size) throw Error{Error::Kind::usage, fmt::format("the variable '{}' holds {} bytes, its tensor has {}", symbol, size, bytes)};
+    if (bytes > size)
+        throw Error{Error::Kind::usage,
+                    fmt::format("the variable '{}' holds {} bytes, its tensor has {}", symbol, size, bytes)};
     return address;
 }
 
@@ -151,7 +179,8 @@ int Kernels::blocks_per_sm(const KernelSet& set, const Launch& launch) {
     calls_.cuKernelGetFunction(&loaded, reinterpret_cast<CUkernel>(handle));
     int blocks = 0;
     const auto threads = static_cast<int>(launch.block.x * launch.block.y * launch.block.z);
-    const CUresult status = calls_.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, loaded, threads, launch.shared_bytes);
+    const CUresult status =
+        calls_.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, loaded, threads, launch.shared_bytes);
     if (status != CUDA_SUCCESS) refuse(status, fmt::format("asking how many blocks of '{}' an SM holds", launch.entry));
     return blocks;
 }

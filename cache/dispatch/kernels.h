@@ -34,8 +34,8 @@ struct KernelSet {
     bool compiled_otherwise = false;  ///< by another NVRTC than was asked for first
 };
 
-/// Kernels by what they are made from. Each is loaded once a process; a binary comes from the folders of stored ones, or
-/// is compiled when there is none. One thread at a time.
+/// Kernels by what they are made from. Each is loaded once a process; a binary comes from the folders of stored ones,
+/// or is compiled when there is none. One thread at a time.
 class Kernels {
 public:
     struct Options {
@@ -55,14 +55,16 @@ public:
                                  std::span<const std::pair<int, int>> versions, bool loaded_only);
 
     /// A kernel of the set, ready in the current context. Throws Error when there is none of that name.
-    CUfunction function(const KernelSet& set, const std::string& source, const std::string& entry, std::uint32_t shared_bytes,
-                        std::uint32_t cluster_blocks);
-    CUdeviceptr variable(const KernelSet& set, const std::string& source, const std::string& symbol, std::uint64_t bytes);
+    CUfunction function(const KernelSet& set, const std::string& source, const std::string& entry,
+                        std::uint32_t shared_bytes, std::uint32_t cluster_blocks);
+    CUdeviceptr variable(const KernelSet& set, const std::string& source, const std::string& symbol,
+                         std::uint64_t bytes);
     /// Blocks of the kernel that an SM holds.
     int blocks_per_sm(const KernelSet& set, const Launch& launch);
 
 private:
-    LoadedLibrary* library(const SourceSpec& source, int cc, std::span<const std::pair<int, int>> versions, bool loaded_only);
+    LoadedLibrary* library(const SourceSpec& source, int cc, std::span<const std::pair<int, int>> versions,
+                           bool loaded_only);
     std::optional<Binary> stored(std::string_view key) const;
     Binary compiled(const SourceSpec& source, int cc);
     LoadedLibrary* load(const Binary& binary);
@@ -72,7 +74,7 @@ private:
     Options options_;
     std::unique_ptr<Compiler> compiler_;
     std::map<std::string, std::unique_ptr<LoadedLibrary>, std::less<>> loaded_;  ///< by binary key
-    std::map<std::pair<CUkernel, int>, std::uint32_t> shared_set_;               ///< opted in so far, by kernel and device
+    std::map<std::pair<CUkernel, int>, std::uint32_t> shared_set_;  ///< opted in so far, by kernel and device
 };
 
 }  // namespace autotune

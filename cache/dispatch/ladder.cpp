@@ -15,7 +15,8 @@ namespace {
 std::string fit_to_today(const Instance& instance, Config& config) {
     const Variant* variant = instance.op().variant(config.variant);
     if (!variant) return fmt::format("variant '{}' is gone", config.variant);
-    if (config.values.size() != variant->parameters.size()) return fmt::format("the parameters of '{}' have changed", config.variant);
+    if (config.values.size() != variant->parameters.size())
+        return fmt::format("the parameters of '{}' have changed", config.variant);
     try {
         config = instance.resolve(config);
         return instance.objection(config).value_or("");
@@ -52,23 +53,27 @@ Candidate default_candidate(const Instance& instance, Config config, std::string
 std::vector<std::string> differing(const ProblemIdentity& a, const ProblemIdentity& b) {
     std::vector<std::string> names;
     for (const auto& [name, value] : a.fields) {
-        const auto same = std::find_if(b.fields.begin(), b.fields.end(), [&, &field = name](const auto& other) { return other.first == field; });
+        const auto same = std::find_if(b.fields.begin(), b.fields.end(),
+                                       [&, &field = name](const auto& other) { return other.first == field; });
         if (same == b.fields.end() || same->second != value) names.push_back(name);
     }
     return names;
 }
 
-void add_closest(Explanation& out, const ProblemIdentity& problem, std::span<Store* const> stores, const DeviceIdentity& device) {
+void add_closest(Explanation& out, const ProblemIdentity& problem, std::span<Store* const> stores,
+                 const DeviceIdentity& device) {
     std::vector<std::pair<std::size_t, std::pair<std::string, std::string>>> found;
     std::set<std::string> seen;
     for (const Store* store : stores)
-        for (const Record& record : store->records({.op = problem.op, .device_fp = device.fp, .winners_only = true}, {})) {
+        for (const Record& record :
+             store->records({.op = problem.op, .device_fp = device.fp, .winners_only = true}, {})) {
             if (record.problem.key == problem.key || !seen.insert(record.problem.text()).second) continue;
             const auto names = differing(problem, record.problem);
             std::string text;
             for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
             // Equal fields under another key: what a caller's tensors add to it, alignment or layout.
-            found.push_back({names.size(), {record.problem.text(), text.empty() ? "alignment or layout of a tensor" : text}});
+            found.push_back(
+                {names.size(), {record.problem.text(), text.empty() ? "alignment or layout of a tensor" : text}});
         }
     std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (std::size_t i = 0; i < found.size() && i < 5; ++i) out.closest.push_back(found[i].second);
@@ -89,8 +94,9 @@ OpKnowledge read_knowledge(std::span<Store* const> stores, const Op& op, const s
             for (const auto& version : store->compilers()) known.compilers.push_back(version);
             for (const Negative& negative : store->negatives(op.name, device_fp)) {
                 // A failure is forgotten when its source or space changes.
-                const auto same = std::find_if(known.today.templates.begin(), known.today.templates.end(),
-                                               [&](const TemplateIdentity& t) { return t.variant == negative.source.variant; });
+                const auto same =
+                    std::find_if(known.today.templates.begin(), known.today.templates.end(),
+                                 [&](const TemplateIdentity& t) { return t.variant == negative.source.variant; });
                 if (same != known.today.templates.end() && same->hash() == negative.source.hash())
                     known.negatives.insert(candidate_name(negative.config, negative.problem_key));
             }
@@ -105,20 +111,24 @@ std::vector<Candidate> ladder(const Instance& instance, const OpKnowledge& known
     std::vector<Candidate> rungs;
     for (const SnapshotRow& row : known.snapshot.find(instance.key())) {
         Candidate candidate = stored_candidate(instance, known, row);
-        const bool twice = std::any_of(rungs.begin(), rungs.end(), [&](const Candidate& other) { return other.name == candidate.name; });
+        const bool twice = std::any_of(rungs.begin(), rungs.end(),
+                                       [&](const Candidate& other) { return other.name == candidate.name; });
         if (!twice) rungs.push_back(std::move(candidate));
     }
     const bool tuned = !rungs.empty();
     const Config chosen = instance.default_config();
-    rungs.push_back(default_candidate(instance, chosen, tuned ? "no stored config can be used, so the default runs"
-                                                              : "not tuned on this GPU, so the default runs"));
+    rungs.push_back(default_candidate(
+        instance, chosen,
+        tuned ? "no stored config can be used, so the default runs" : "not tuned on this GPU, so the default runs"));
     for (const Variant& variant : instance.op().variants) {
         if (variant.name == chosen.variant) continue;
         const auto config = instance.defaults_of(variant);
         if (config && !instance.objection(*config))
-            rungs.push_back(default_candidate(instance, *config, "the default failed, so that of another variant runs"));
+            rungs.push_back(
+                default_candidate(instance, *config, "the default failed, so that of another variant runs"));
     }
-    for (Candidate& rung : rungs) rung.compilers.insert(rung.compilers.end(), known.compilers.begin(), known.compilers.end());
+    for (Candidate& rung : rungs)
+        rung.compilers.insert(rung.compilers.end(), known.compilers.begin(), known.compilers.end());
     return rungs;
 }
 
@@ -134,10 +144,17 @@ Explanation explanation_of(const Instance& instance, std::span<Store* const> sto
             out.why = candidate.why;
         }
         if (candidate.rung == Rung::default_config && !chosen) continue;
-        std::string state = candidate.rung == Rung::default_config ? "" : candidate.stale ? candidate.why.substr(candidate.why.find("but ") + 4) : "fresh";
+        std::string state = candidate.rung == Rung::default_config ? ""
+                            : candidate.stale ? candidate.why.substr(candidate.why.find("but ") + 4)
+                                              : "fresh";
         if (candidate.verified) state += ", verified";
-        out.rows.push_back({.rung = std::string{name_of(candidate.rung)}, .problem = problem.text(), .config = candidate.config.text(),
-                            .time_us = candidate.time_us, .state = std::move(state), .refused = candidate.refused, .chosen = chosen});
+        out.rows.push_back({.rung = std::string{name_of(candidate.rung)},
+                            .problem = problem.text(),
+                            .config = candidate.config.text(),
+                            .time_us = candidate.time_us,
+                            .state = std::move(state),
+                            .refused = candidate.refused,
+                            .chosen = chosen});
     }
     if (out.rung == Rung::default_config) add_closest(out, problem, stores, device);
     return out;

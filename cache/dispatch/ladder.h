@@ -30,8 +30,8 @@ struct Candidate {
     Config config{};
     bool verified = false, stale = false;
     std::string why{};
-    std::string name{};     ///< candidate_name
-    std::string refused{};  ///< why it can't be used here; empty: it can
+    std::string name{};                            ///< candidate_name
+    std::string refused{};                         ///< why it can't be used here; empty: it can
     std::vector<std::pair<int, int>> compilers{};  ///< NVRTC that its binary may come from, the best first
     double time_us = 0;
 };

@@ -14,41 +14,54 @@ namespace {
 
 constexpr std::uint64_t workspace_alignment = 256;
 
-bool passes_as_is(DType dtype) noexcept {
-    return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::i32 || dtype == DType::i64 || dtype == DType::u32;
-}
-
 /// The bytes of a scalar as its kernel takes them, in the low end.
 std::uint64_t bits_of(const ScalarArgument& scalar, DType dtype) noexcept {
     switch (dtype) {
-        case DType::f32: return std::bit_cast<std::uint32_t>(static_cast<float>(scalar.real));
-        case DType::f64: return std::bit_cast<std::uint64_t>(scalar.real);
+        case DType::f32:
+            return std::bit_cast<std::uint32_t>(static_cast<float>(scalar.real));
+        case DType::f64:
+            return std::bit_cast<std::uint64_t>(scalar.real);
         case DType::i32:
-        case DType::u32: return static_cast<std::uint32_t>(scalar.integer);
-        default: return static_cast<std::uint64_t>(scalar.integer);
+        case DType::u32:
+            return static_cast<std::uint32_t>(scalar.integer);
+        default:
+            return static_cast<std::uint64_t>(scalar.integer);
     }
 }
 
 CUtensorMapDataType map_type(DType dtype) noexcept {
     switch (dtype) {
-        case DType::f64: return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
-        case DType::f32: return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
-        case DType::f16: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-        case DType::bf16: return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-        case DType::i64: return CU_TENSOR_MAP_DATA_TYPE_INT64;
-        case DType::i32: return CU_TENSOR_MAP_DATA_TYPE_INT32;
-        case DType::u32: return CU_TENSOR_MAP_DATA_TYPE_UINT32;
-        case DType::i16: return CU_TENSOR_MAP_DATA_TYPE_UINT16;
-        default: return CU_TENSOR_MAP_DATA_TYPE_UINT8;
+        case DType::f64:
+            return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
+        case DType::f32:
+            return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+        case DType::f16:
+            return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+        case DType::bf16:
+            return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+        case DType::i64:
+            return CU_TENSOR_MAP_DATA_TYPE_INT64;
+        case DType::i32:
+            return CU_TENSOR_MAP_DATA_TYPE_INT32;
+        case DType::u32:
+            return CU_TENSOR_MAP_DATA_TYPE_UINT32;
+        case DType::i16:
+            return CU_TENSOR_MAP_DATA_TYPE_UINT16;
+        default:
+            return CU_TENSOR_MAP_DATA_TYPE_UINT8;
     }
 }
 
 CUtensorMapSwizzle map_swizzle(std::uint32_t bytes) noexcept {
     switch (bytes) {
-        case 32: return CU_TENSOR_MAP_SWIZZLE_32B;
-        case 64: return CU_TENSOR_MAP_SWIZZLE_64B;
-        case 128: return CU_TENSOR_MAP_SWIZZLE_128B;
-        default: return CU_TENSOR_MAP_SWIZZLE_NONE;
+        case 32:
+            return CU_TENSOR_MAP_SWIZZLE_32B;
+        case 64:
+            return CU_TENSOR_MAP_SWIZZLE_64B;
+        case 128:
+            return CU_TENSOR_MAP_SWIZZLE_128B;
+        default:
+            return CU_TENSOR_MAP_SWIZZLE_NONE;
     }
 }
 
@@ -67,15 +80,22 @@ public:
     }
 
     PlannedArgument buffer(std::uint32_t index) const {
-        if (index < tensors_) return {.kind = PlannedArgument::Kind::tensor, .index = static_cast<std::uint16_t>(index)};
+        if (index < tensors_)
+            return {.kind = PlannedArgument::Kind::tensor, .index = static_cast<std::uint16_t>(index)};
         return {.kind = PlannedArgument::Kind::scratch, .bits = offsets_.at(index - tensors_)};
     }
 
     void add(const Launch& launch, CUfunction kernel) {
         if (launch.arguments.size() > most_arguments)
-            throw Error{Error::Kind::usage, fmt::format("'{}' takes {} arguments, {} is the most", launch.entry, launch.arguments.size(), most_arguments)};
-        plan_.launches.push_back({.kernel = kernel, .grid = launch.grid, .block = launch.block, .cluster = launch.cluster,
-                                  .shared_bytes = launch.shared_bytes, .repeat = launch.repeat, .cooperative = launch.cooperative,
+            throw Error{Error::Kind::usage, fmt::format("'{}' takes {} arguments, {} is the most", launch.entry,
+                                                        launch.arguments.size(), most_arguments)};
+        plan_.launches.push_back({.kernel = kernel,
+                                  .grid = launch.grid,
+                                  .block = launch.block,
+                                  .cluster = launch.cluster,
+                                  .shared_bytes = launch.shared_bytes,
+                                  .repeat = launch.repeat,
+                                  .cooperative = launch.cooperative,
                                   .first_argument = static_cast<std::uint32_t>(plan_.arguments.size()),
                                   .argument_count = static_cast<std::uint32_t>(launch.arguments.size())});
         for (const Argument& argument : launch.arguments) plan_.arguments.push_back(planned(argument));
@@ -89,10 +109,12 @@ private:
             std::memcpy(&out.bits, value->bytes.data(), sizeof out.bits);
             return out;
         }
-        if (plan_.tensor_maps.size() == most_tensor_maps) throw Error{Error::Kind::usage, fmt::format("a config takes more than {} tensor maps", most_tensor_maps)};
+        if (plan_.tensor_maps.size() == most_tensor_maps)
+            throw Error{Error::Kind::usage, fmt::format("a config takes more than {} tensor maps", most_tensor_maps)};
         const auto& map = std::get<TensorMapArgument>(argument);
         plan_.tensor_maps.push_back({.buffer = buffer(map.buffer), .map = map});
-        return {.kind = PlannedArgument::Kind::tensor_map, .index = static_cast<std::uint16_t>(plan_.tensor_maps.size() - 1)};
+        return {.kind = PlannedArgument::Kind::tensor_map,
+                .index = static_cast<std::uint16_t>(plan_.tensor_maps.size() - 1)};
     }
 
     Plan& plan_;
@@ -105,8 +127,10 @@ std::vector<std::pair<std::string, Value>> probe_values(const Op& op) {
     std::vector<std::pair<std::string, Value>> values;
     for (std::size_t i = 0; i < op.scalars.size(); ++i) {
         const auto number = static_cast<std::int64_t>(10'007 + 16 * i);
-        if (info(op.scalars[i].dtype).floating) values.emplace_back(op.scalars[i].name, static_cast<double>(number));
-        else values.emplace_back(op.scalars[i].name, number);
+        if (info(op.scalars[i].dtype).floating)
+            values.emplace_back(op.scalars[i].name, static_cast<double>(number));
+        else
+            values.emplace_back(op.scalars[i].name, number);
     }
     return values;
 }
@@ -124,7 +148,8 @@ void mark_scalars(Plan& plan, const Instance& instance, const Config& config, st
     for (std::size_t i = 0; i < op.scalars.size() && i < scalars_given; ++i)
         for (auto& [name, value] : binding.scalars)
             if (name == op.scalars[i].name && !deciding[i]) value = probes[i].second;
-    const LaunchSequence probed = Instance::make(op, instance.problem().fields, instance.limits(), binding).launches(config, blocks);
+    const LaunchSequence probed =
+        Instance::make(op, instance.problem().fields, instance.limits(), binding).launches(config, blocks);
     std::size_t at = 0;
     for (const Launch& launch : probed.launches)
         for (const Argument& argument : launch.arguments) {
@@ -137,79 +162,14 @@ void mark_scalars(Plan& plan, const Instance& instance, const Config& config, st
             for (std::size_t i = 0; i < op.scalars.size(); ++i) {
                 const ScalarArgument probe{static_cast<std::int64_t>(10'007 + 16 * i)};
                 if (!deciding[i] && bits == bits_of(probe, op.scalars[i].dtype))
-                    planned = {.kind = PlannedArgument::Kind::scalar, .dtype = op.scalars[i].dtype, .index = static_cast<std::uint16_t>(i)};
+                    planned = {.kind = PlannedArgument::Kind::scalar,
+                               .dtype = op.scalars[i].dtype,
+                               .index = static_cast<std::uint16_t>(i)};
             }
         }
 }
 
-/// Where scalars are named in an expression.
-class ScalarUses {
-public:
-    explicit ScalarUses(const Op& op) : op_{op}, deciding_(op.scalars.size(), false) {
-        for (std::size_t i = 0; i < op.scalars.size(); ++i) deciding_[i] = !passes_as_is(op.scalars[i].dtype);
-    }
-    void see(const Expression& expression) {
-        for (const std::string& name : expression.names())
-            for (std::size_t i = 0; i < op_.scalars.size(); ++i)
-                if (op_.scalars[i].name == name) deciding_[i] = true;
-    }
-    void see(const std::vector<Expression>& expressions) {
-        for (const Expression& expression : expressions) see(expression);
-    }
-    void see(const std::vector<Constraint>& constraints) {
-        for (const Constraint& constraint : constraints) see(constraint.holds);
-    }
-    void see(const LaunchSpec& launch) {
-        see(launch.when);
-        see(launch.repeat);
-        see(launch.grid);
-        see(launch.block);
-        see(launch.cluster);
-        see(launch.shared);
-        for (const ArgumentSpec& argument : launch.arguments) {
-            if (!argument.expression.bare_name()) see(argument.expression);
-            see(argument.box);
-        }
-    }
-    void see(const Variant& variant) {
-        see(variant.needs);
-        see(variant.constraints);
-        for (const auto& [macro, expression] : variant.define) see(expression);
-        for (const Parameter& parameter : variant.parameters) see(parameter.fallback);
-        for (const Scratch& scratch : variant.scratch) {
-            see(scratch.dtype);
-            see(scratch.shape);
-            see(scratch.when);
-        }
-        for (const LaunchSpec& launch : variant.launches) see(launch);
-    }
-    std::vector<bool> result() && { return std::move(deciding_); }
-
-private:
-    const Op& op_;
-    std::vector<bool> deciding_;
-};
-
 }  // namespace
-
-std::vector<bool> deciding_scalars(const Op& op) {
-    ScalarUses uses{op};
-    for (const Field& field : op.fields) {
-        uses.see(field.from);
-        uses.see(field.fallback);
-    }
-    for (const auto& [name, expression] : op.lets) uses.see(expression);
-    uses.see(op.constraints);
-    for (const Tensor& tensor : op.tensors) {
-        uses.see(tensor.role);
-        uses.see(tensor.dtype);
-        uses.see(tensor.shape);
-        uses.see(tensor.strides);
-        uses.see(tensor.when);
-    }
-    for (const Variant& variant : op.variants) uses.see(variant);
-    return std::move(uses).result();
-}
 
 void fill_plan(Plan& plan, const Instance& instance, const Config& config, Kernels& kernels, const KernelSet& set,
                std::size_t scalars_given) {
@@ -228,7 +188,8 @@ void fill_plan(Plan& plan, const Instance& instance, const Config& config, Kerne
         // "Once a problem" is once a call here: the caller may have changed the tensor since.
         const std::uint64_t bytes = instance.tensors().at(copy.buffer).bytes;
         plan.copies.push_back({.to = kernels.variable(set, copy.source, copy.symbol, bytes),
-                               .tensor = static_cast<std::uint16_t>(copy.buffer), .bytes = bytes});
+                               .tensor = static_cast<std::uint16_t>(copy.buffer),
+                               .bytes = bytes});
     }
     mark_scalars(plan, instance, config, blocks, scalars_given);
 }
@@ -241,25 +202,29 @@ struct Arguments {
     std::array<void*, most_arguments> pointers;
 };
 
-std::uint64_t address_of(const PlannedArgument& argument, std::span<const TensorArgument> tensors, std::uint64_t workspace) noexcept {
-    return argument.kind == PlannedArgument::Kind::scratch ? workspace + argument.bits
-                                                           : reinterpret_cast<std::uint64_t>(tensors[argument.index].data);
+std::uint64_t address_of(const PlannedArgument& argument, std::span<const TensorArgument> tensors,
+                         std::uint64_t workspace) noexcept {
+    return argument.kind == PlannedArgument::Kind::scratch
+               ? workspace + argument.bits
+               : reinterpret_cast<std::uint64_t>(tensors[argument.index].data);
 }
 
-CUresult encode(const DriverCalls& calls, const PlannedTensorMap& planned, std::uint64_t address, CUtensorMap& out) noexcept {
+CUresult encode(const DriverCalls& calls, const PlannedTensorMap& planned, std::uint64_t address,
+                CUtensorMap& out) noexcept {
     if (!calls.cuTensorMapEncodeTiled) return CUDA_ERROR_NOT_SUPPORTED;
     const TensorMapArgument& map = planned.map;
     const std::array<cuuint32_t, 5> steps{1, 1, 1, 1, 1};
     std::array<cuuint64_t, 5> extents{}, strides{};
     std::copy_n(map.extents.begin(), std::min<std::size_t>(5, map.extents.size()), extents.begin());
     std::copy_n(map.strides_bytes.begin(), std::min<std::size_t>(5, map.strides_bytes.size()), strides.begin());
-    return calls.cuTensorMapEncodeTiled(&out, map_type(map.dtype), static_cast<cuuint32_t>(map.extents.size()),
-                                        reinterpret_cast<void*>(address), extents.data(), strides.data(), map.box.data(),
-                                        steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, map_swizzle(map.swizzle_bytes),
-                                        CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return calls.cuTensorMapEncodeTiled(
+        &out, map_type(map.dtype), static_cast<cuuint32_t>(map.extents.size()), reinterpret_cast<void*>(address),
+        extents.data(), strides.data(), map.box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
+        map_swizzle(map.swizzle_bytes), CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-CUresult launch_extended(const DriverCalls& calls, const PlannedLaunch& launch, CUstream stream, void** arguments) noexcept {
+CUresult launch_extended(const DriverCalls& calls, const PlannedLaunch& launch, CUstream stream,
+                         void** arguments) noexcept {
     std::array<CUlaunchAttribute, 2> attributes{};
     unsigned count = 0;
     if (launch.cluster != Dim3{}) {
@@ -272,27 +237,40 @@ CUresult launch_extended(const DriverCalls& calls, const PlannedLaunch& launch, 
         attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
         attributes[count++].value.cooperative = 1;
     }
-    const CUlaunchConfig config{.gridDimX = launch.grid.x, .gridDimY = launch.grid.y, .gridDimZ = launch.grid.z,
-                                .blockDimX = launch.block.x, .blockDimY = launch.block.y, .blockDimZ = launch.block.z,
-                                .sharedMemBytes = launch.shared_bytes, .hStream = stream, .attrs = attributes.data(), .numAttrs = count};
+    const CUlaunchConfig config{.gridDimX = launch.grid.x,
+                                .gridDimY = launch.grid.y,
+                                .gridDimZ = launch.grid.z,
+                                .blockDimX = launch.block.x,
+                                .blockDimY = launch.block.y,
+                                .blockDimZ = launch.block.z,
+                                .sharedMemBytes = launch.shared_bytes,
+                                .hStream = stream,
+                                .attrs = attributes.data(),
+                                .numAttrs = count};
     return calls.cuLaunchKernelEx(&config, launch.kernel, arguments, nullptr);
 }
 
 }  // namespace
 
 CUresult launch_plan(const DriverCalls& calls, const Plan& plan, std::span<const TensorArgument> tensors,
-                     std::span<const ScalarArgument> scalars, CUstream stream, std::uint64_t workspace, bool& begun) noexcept {
+                     std::span<const ScalarArgument> scalars, CUstream stream, std::uint64_t workspace,
+                     bool& begun) noexcept {
     begun = false;
     for (const PlannedZeroing& zeroing : plan.zeroings)
-        if (const CUresult status = calls.cuMemsetD8Async(workspace + zeroing.offset, 0, zeroing.bytes, stream); status != CUDA_SUCCESS) return status;
+        if (const CUresult status = calls.cuMemsetD8Async(workspace + zeroing.offset, 0, zeroing.bytes, stream);
+            status != CUDA_SUCCESS)
+            return status;
     for (const PlannedCopy& copy : plan.copies) {
         const auto from = reinterpret_cast<CUdeviceptr>(tensors[copy.tensor].data);
-        if (const CUresult status = calls.cuMemcpyDtoDAsync(copy.to, from, copy.bytes, stream); status != CUDA_SUCCESS) return status;
+        if (const CUresult status = calls.cuMemcpyDtoDAsync(copy.to, from, copy.bytes, stream); status != CUDA_SUCCESS)
+            return status;
     }
     alignas(64) std::array<CUtensorMap, most_tensor_maps> maps;
     for (std::size_t i = 0; i < plan.tensor_maps.size(); ++i) {
         const PlannedTensorMap& planned = plan.tensor_maps[i];
-        if (const CUresult status = encode(calls, planned, address_of(planned.buffer, tensors, workspace), maps[i]); status != CUDA_SUCCESS) return status;
+        if (const CUresult status = encode(calls, planned, address_of(planned.buffer, tensors, workspace), maps[i]);
+            status != CUDA_SUCCESS)
+            return status;
     }
     Arguments out;
     for (const PlannedLaunch& launch : plan.launches) {
@@ -300,19 +278,28 @@ CUresult launch_plan(const DriverCalls& calls, const Plan& plan, std::span<const
             const PlannedArgument& argument = plan.arguments[launch.first_argument + i];
             out.pointers[i] = &out.bits[i];
             switch (argument.kind) {
-                case PlannedArgument::Kind::value: out.bits[i] = argument.bits; break;
+                case PlannedArgument::Kind::value:
+                    out.bits[i] = argument.bits;
+                    break;
                 case PlannedArgument::Kind::tensor:
-                case PlannedArgument::Kind::scratch: out.bits[i] = address_of(argument, tensors, workspace); break;
-                case PlannedArgument::Kind::scalar: out.bits[i] = bits_of(scalars[argument.index], argument.dtype); break;
-                case PlannedArgument::Kind::tensor_map: out.pointers[i] = &maps[argument.index]; break;
+                case PlannedArgument::Kind::scratch:
+                    out.bits[i] = address_of(argument, tensors, workspace);
+                    break;
+                case PlannedArgument::Kind::scalar:
+                    out.bits[i] = bits_of(scalars[argument.index], argument.dtype);
+                    break;
+                case PlannedArgument::Kind::tensor_map:
+                    out.pointers[i] = &maps[argument.index];
+                    break;
             }
         }
         const bool extended = launch.cooperative || launch.cluster != Dim3{};
         for (std::uint32_t repeat = 0; repeat < launch.repeat; ++repeat) {
             const CUresult status =
                 extended ? launch_extended(calls, launch, stream, out.pointers.data())
-                         : calls.cuLaunchKernel(launch.kernel, launch.grid.x, launch.grid.y, launch.grid.z, launch.block.x,
-                                                launch.block.y, launch.block.z, launch.shared_bytes, stream, out.pointers.data(), nullptr);
+                         : calls.cuLaunchKernel(launch.kernel, launch.grid.x, launch.grid.y, launch.grid.z,
+                                                launch.block.x, launch.block.y, launch.block.z, launch.shared_bytes,
+                                                stream, out.pointers.data(), nullptr);
             if (status != CUDA_SUCCESS) return status;
             begun = true;
         }

@@ -21,9 +21,9 @@ namespace autotune {
 struct PlannedArgument {
     enum class Kind : std::uint8_t { value, tensor, scratch, scalar, tensor_map };
     Kind kind = Kind::value;
-    DType dtype = DType::f32;       ///< scalar
-    std::uint16_t index = 0;        ///< of the tensor, scalar or tensor map
-    std::uint64_t bits = 0;         ///< value; scratch: offset in the workspace
+    DType dtype = DType::f32;  ///< scalar
+    std::uint16_t index = 0;   ///< of the tensor, scalar or tensor map
+    std::uint64_t bits = 0;    ///< value; scratch: offset in the workspace
 };
 
 struct PlannedLaunch {
@@ -63,8 +63,8 @@ struct Plan {
     std::vector<PlannedZeroing> zeroings;
     std::vector<PlannedTensorMap> tensor_maps;
     std::uint64_t workspace_bytes = 0;
-    bool repeatable = true;      ///< may run again after a part of it ran
-    std::string candidate;       ///< which config on which problem: the key of negatives
+    bool repeatable = true;                      ///< may run again after a part of it ran
+    std::string candidate;                       ///< which config on which problem: the key of negatives
     mutable std::atomic<std::uint32_t> used{0};  ///< when last, on a clock that ticks with misses
 };
 
@@ -78,7 +78,8 @@ void fill_plan(Plan& plan, const Instance& instance, const Config& config, Kerne
 
 /// Launches the plan. Returns the first failure; `begun` says whether a kernel had been launched by then.
 CUresult launch_plan(const DriverCalls& calls, const Plan& plan, std::span<const TensorArgument> tensors,
-                     std::span<const ScalarArgument> scalars, CUstream stream, std::uint64_t workspace, bool& begun) noexcept;
+                     std::span<const ScalarArgument> scalars, CUstream stream, std::uint64_t workspace,
+                     bool& begun) noexcept;
 
 /// Whether a scalar's value decides more than an argument of that value: fields that follow from it, grids, conditions.
 /// Such scalars are part of a call's signature; one entry a scalar of the op.

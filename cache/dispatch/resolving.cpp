@@ -5,6 +5,7 @@
 
 #include "autotune/error.h"
 #include "cache/dispatch/dispatcher_impl.h"
+#include "cache/store/opening.h"
 #include "device/identity.h"
 #include "tuner/model/call.h"
 
@@ -14,16 +15,20 @@ namespace {
 
 constexpr std::size_t most_misses = 4096;
 /// How long a reader waits for a writer's commit; the dispatcher comes back later rather than wait more.
-constexpr std::chrono::milliseconds reading_patience{200};
+constexpr std::chrono::milliseconds reading_patience{1000};
 
 std::vector<ObservedTensor> observed(const Op& op, std::span<const TensorArgument> tensors) {
     if (tensors.size() != op.tensors.size())
-        throw Error{Error::Kind::usage, fmt::format("op '{}' takes {} tensors, the call brought {}", op.name, op.tensors.size(), tensors.size())};
+        throw Error{Error::Kind::usage, fmt::format("op '{}' takes {} tensors, the call brought {}", op.name,
+                                                    op.tensors.size(), tensors.size())};
     std::vector<ObservedTensor> out;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         const TensorArgument& tensor = tensors[i];
         if (!tensor.data) continue;  // an optional one that is absent
-        out.push_back({.name = op.tensors[i].name, .dtype = tensor.dtype, .shape = tensor.shape, .strides = tensor.strides,
+        out.push_back({.name = op.tensors[i].name,
+                       .dtype = tensor.dtype,
+                       .shape = tensor.shape,
+                       .strides = tensor.strides,
                        .address = reinterpret_cast<std::uint64_t>(tensor.data)});
     }
     return out;
@@ -31,11 +36,14 @@ std::vector<ObservedTensor> observed(const Op& op, std::span<const TensorArgumen
 
 FieldValues scalar_values(const Op& op, std::span<const ScalarArgument> scalars) {
     if (scalars.size() > op.scalars.size())
-        throw Error{Error::Kind::usage, fmt::format("op '{}' takes {} scalars, the call brought {}", op.name, op.scalars.size(), scalars.size())};
+        throw Error{Error::Kind::usage, fmt::format("op '{}' takes {} scalars, the call brought {}", op.name,
+                                                    op.scalars.size(), scalars.size())};
     FieldValues values;
     for (std::size_t i = 0; i < scalars.size(); ++i) {
-        if (info(op.scalars[i].dtype).floating) values.emplace_back(op.scalars[i].name, scalars[i].real);
-        else values.emplace_back(op.scalars[i].name, scalars[i].integer);
+        if (info(op.scalars[i].dtype).floating)
+            values.emplace_back(op.scalars[i].name, scalars[i].real);
+        else
+            values.emplace_back(op.scalars[i].name, scalars[i].integer);
     }
     return values;
 }
@@ -56,8 +64,10 @@ bool blames_candidate(CUresult status) noexcept {
         case CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES:
         case CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING:
         case CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE:
-        case CUDA_ERROR_INVALID_CLUSTER_SIZE: return true;
-        default: return false;
+        case CUDA_ERROR_INVALID_CLUSTER_SIZE:
+            return true;
+        default:
+            return false;
     }
 }
 
@@ -72,10 +82,11 @@ Dispatcher::Impl::Impl(Options given) : options{std::move(given)} {
     database_paths = options.databases;
     if (options.user_database)
         if (const auto own = Store::default_path(); !own.empty()) database_paths.push_back(own.string());
-    open_stores();
+    databases = open_databases();
     if (!calls) return;
     Kernels::Options about{.compile = options.compile, .keep = options.keep_binaries, .log = options.log};
-    for (auto path = database_paths.rbegin(); path != database_paths.rend(); ++path)  // the user's own first: it takes new ones
+    // The user's own comes first: it takes what is compiled.
+    for (auto path = database_paths.rbegin(); path != database_paths.rend(); ++path)
         about.binaries.emplace_back(std::filesystem::path{*path}.parent_path() / "binaries");
     kernels = std::make_unique<Kernels>(*calls, std::move(about));
 }
@@ -92,53 +103,65 @@ void Dispatcher::Impl::log(std::string sentence) {
 
 // -- the databases
 
-void Dispatcher::Impl::open_stores() {
-    stores.clear();
-    generations.clear();
+Databases Dispatcher::Impl::open_databases() {
+    Databases out;
     for (const std::string& path : database_paths) {
         try {
-            Store store = Store::open({.path = path, .mode = Store::Mode::read, .warn = [this](const std::string& what) { log(what); },
+            Store store = Store::open({.path = path,
+                                       .mode = Store::Mode::read,
+                                       .warn = [this](const std::string& what) { log(what); },
                                        .patience = reading_patience});
-            generations.push_back(store.generation());
-            stores.push_back(std::move(store));
-        } catch (const std::exception& error) {
-            log(fmt::format("{}; it is ignored", error.what()));
+            out.generations.push_back(store.generation());
+            out.stores.push_back(std::move(store));
+        } catch (const Error& error) {
+            if (error.help() == locked_help)
+                out.locked = true;
+            else
+                log(fmt::format("{}; it is ignored", error.what()));
+        } catch (const std::exception&) {
+            out.locked = true;  // opened, and held by a writer when it was read
         }
     }
     last_look = std::chrono::steady_clock::now();
+    return out;
 }
 
-/// Looks whether a database changed, at most once a second unless asked to; then all plans are made anew.
+std::vector<Store*> Dispatcher::Impl::readable() {
+    std::vector<Store*> stores;
+    for (Store& store : databases.stores) stores.push_back(&store);
+    return stores;
+}
+
+/// Looks whether a database changed, at most once a second unless asked to; then all plans are made anew. While one is
+/// locked, what is known stays.
 void Dispatcher::Impl::look_for_news(bool now) {
-    const auto time = std::chrono::steady_clock::now();
-    if (!now && time - last_look < std::chrono::seconds{1}) return;
-    last_look = time;
-    bool changed = now || stores.size() != database_paths.size();  // one may have come into being
-    for (std::size_t i = 0; i < stores.size() && !changed; ++i) {
+    if (!now && std::chrono::steady_clock::now() - last_look < std::chrono::seconds{1}) return;
+    last_look = std::chrono::steady_clock::now();
+    bool changed = now || databases.stores.size() != database_paths.size();  // one may have come into being
+    for (std::size_t i = 0; i < databases.stores.size() && !changed; ++i) {
         try {
-            changed = stores[i].path().empty() || stores[i].generation() != generations[i];
+            changed =
+                databases.stores[i].path().empty() || databases.stores[i].generation() != databases.generations[i];
         } catch (const std::exception&) {
-            changed = true;
+            return;
         }
     }
-    const bool partial = std::any_of(knowledge.begin(), knowledge.end(), [](const auto& known) { return !known.second.snapshot.complete(); });
-    if (!changed && !partial) return;
-    const std::vector<std::int64_t> before = generations;
-    open_stores();
-    if (!now && !partial && before == generations) return;  // a file that is not there yet is not news
+    if (!changed) return;
+    Databases next = open_databases();
+    if (next.locked) return;
+    const bool same = !now && !databases.locked && next.generations == databases.generations;
+    databases = std::move(next);
+    if (same) return;         // a file that is still not there is no news
+    if (now) failed.clear();  // a compiler or a binary may have come as well
     knowledge.clear();
     for (const auto& site : sites) replace_table(*site, std::make_shared<PlanTable>(16));
     plan_count = 0;
 }
 
-OpKnowledge& Dispatcher::Impl::known(const Op& op, const DeviceIdentity& device) {
-    const auto [at, is_new] = knowledge.try_emplace(op.name + ' ' + device.fp);
-    if (is_new) {
-        std::vector<Store*> readable;
-        for (Store& store : stores) readable.push_back(&store);
-        at->second = read_knowledge(readable, op, device.fp);
-    }
-    return at->second;
+const OpKnowledge& Dispatcher::Impl::known(const Op& op, const DeviceIdentity& device) {
+    OpKnowledge& knows = knowledge[op.name + ' ' + device.fp];
+    if (knows.today.templates.empty() || !knows.snapshot.complete()) knows = read_knowledge(readable(), op, device.fp);
+    return knows;
 }
 
 const DeviceState& Dispatcher::Impl::device_state(int device) {
@@ -154,65 +177,6 @@ const DeviceState& Dispatcher::Impl::device_state(int device) {
     return *state;
 }
 
-// -- the tables of plans
-
-void Dispatcher::Impl::replace_table(CallSite& site, std::shared_ptr<PlanTable> next) {
-    grace.retire(site.owned);
-    site.publish(std::move(next));
-    reclaim();
-}
-
-void Dispatcher::Impl::reclaim() {
-    grace.reclaim([this] {
-        for (const auto& site : sites) site->forget();
-    });
-}
-
-void Dispatcher::Impl::keep(CallSite& site, std::shared_ptr<Plan> plan) {
-    if (plan_count >= options.most_problems) make_room();
-    plan->used.store(clock.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    // The table that readers see only ever gains plans, which they may watch; any other change makes a new one.
-    auto& table = const_cast<PlanTable&>(*site.owned);
-    if (table.full()) {
-        auto larger = std::make_shared<PlanTable>(4 * (table.plans().size() + 1));
-        for (const auto& old : table.plans()) larger->add(old);
-        larger->add(std::move(plan));
-        replace_table(site, std::move(larger));
-    } else {
-        table.add(std::move(plan));
-    }
-    ++plan_count;
-    clock.fetch_add(1, std::memory_order_relaxed);
-}
-
-/// Forgets the half of all plans that were used longest ago.
-void Dispatcher::Impl::make_room() {
-    std::vector<std::uint32_t> uses;
-    for (const auto& site : sites)
-        for (const auto& plan : site->owned->plans()) uses.push_back(plan->used.load(std::memory_order_relaxed));
-    if (uses.empty()) return;
-    const auto middle = uses.begin() + static_cast<std::ptrdiff_t>(uses.size() / 2);
-    std::nth_element(uses.begin(), middle, uses.end());
-    plan_count = 0;
-    for (const auto& site : sites) {
-        std::vector<std::shared_ptr<const Plan>> stay;
-        for (const auto& plan : site->owned->plans())
-            if (plan->used.load(std::memory_order_relaxed) > *middle) stay.push_back(plan);
-        auto smaller = std::make_shared<PlanTable>(std::max<std::size_t>(16, 4 * (stay.size() + 1)));
-        for (auto& plan : stay) smaller->add(std::move(plan));
-        plan_count += stay.size();
-        replace_table(*site, std::move(smaller));
-    }
-}
-
-void Dispatcher::Impl::drop(CallSite& site, std::string_view candidate) {
-    auto without = std::make_shared<PlanTable>(4 * (site.owned->plans().size() + 1));
-    for (const auto& plan : site.owned->plans())
-        if (plan->candidate != candidate) without->add(plan);
-    plan_count -= site.owned->plans().size() - without->plans().size();
-    replace_table(site, std::move(without));
-}
-
 // -- one call
 
 Decision Dispatcher::Impl::nothing(std::string why, CUresult error) {
@@ -225,7 +189,8 @@ Instance Dispatcher::Impl::instance_of(const Call& call, const DeviceLimits& lim
     return instance_of_call(op, observed(op, call.tensors), limits, call.site.fields, scalar_values(op, call.scalars));
 }
 
-std::shared_ptr<Plan> Dispatcher::Impl::plan_of(const Call& call, const Instance& instance, const Candidate& candidate) {
+std::shared_ptr<Plan> Dispatcher::Impl::plan_of(const Call& call, const Instance& instance,
+                                                const Candidate& candidate) {
     const auto set = kernels->get(instance, candidate.config, call.device, candidate.compilers, call.capturing);
     if (!set) return nullptr;
     auto plan = std::make_shared<Plan>();
@@ -239,8 +204,11 @@ std::shared_ptr<Plan> Dispatcher::Impl::plan_of(const Call& call, const Instance
     std::string why = candidate.why;
     const bool other_compiler = candidate.rung == Rung::exact && set->compiled_otherwise;
     if (other_compiler) why += ", but measured with another NVRTC than compiled it now";
-    plan->decision = {.rung = other_compiler ? Rung::exact_stale : candidate.rung, .verified = candidate.verified,
-                      .stale = candidate.stale || other_compiler, .config = kept_text(candidate.config.text()), .why = kept_text(std::move(why))};
+    plan->decision = {.rung = other_compiler ? Rung::exact_stale : candidate.rung,
+                      .verified = candidate.verified,
+                      .stale = candidate.stale || other_compiler,
+                      .config = kept_text(candidate.config.text()),
+                      .why = kept_text(std::move(why))};
     return plan;
 }
 
@@ -260,7 +228,8 @@ Decision Dispatcher::Impl::answered(std::shared_ptr<Plan> plan, const Call& call
     Decision decision = plan->decision;
     decision.launched = call.purpose == Purpose::launch;
     if (decision.launched)
-        counters[Grace::stripe()].by_rung[static_cast<std::size_t>(decision.rung)].fetch_add(1, std::memory_order_relaxed);
+        counters[Grace::stripe()].by_rung[static_cast<std::size_t>(decision.rung)].fetch_add(1,
+                                                                                             std::memory_order_relaxed);
     if (keep_it && !call.site.owned->find(plan->hash, plan->signature)) keep(call.site, std::move(plan));
     return decision;
 }
@@ -272,12 +241,14 @@ void Dispatcher::Impl::note_miss(const Instance& instance, const DeviceIdentity&
     if (!is_new) return;
     at->second = {.op = instance.op().name, .problem = problem, .device = device.name};
     if (said.insert("miss " + instance.op().name).second)
-        log(fmt::format("'{}' {} is not tuned on {}; the default runs (said once an op)", instance.op().name, problem, device.name));
+        log(fmt::format("'{}' {} is not tuned on {}; the default runs (said once an op)", instance.op().name, problem,
+                        device.name));
 }
 
 Decision Dispatcher::Impl::resolve(Call call, const Failure& failure) {
     const std::lock_guard lock{mutex};
-    if (process != ::getpid()) return nothing("a child of a fork cannot use its parent's dispatcher", CUDA_ERROR_NOT_INITIALIZED);
+    if (process != ::getpid())
+        return nothing("a child of a fork cannot use its parent's dispatcher", CUDA_ERROR_NOT_INITIALIZED);
     if (!calls) return nothing(no_driver, CUDA_ERROR_NO_DEVICE);
     call.capturing = capturing(call.stream);
     if (!call.capturing) {
@@ -285,11 +256,14 @@ Decision Dispatcher::Impl::resolve(Call call, const Failure& failure) {
         reclaim();
     }
     if (!failure.candidate.empty()) {
-        if (!blames_candidate(failure.status)) return nothing(fmt::format("the launch failed: {}", name_of(failure.status)), failure.status);
+        if (!blames_candidate(failure.status))
+            return nothing(fmt::format("the launch failed: {}", name_of(failure.status)), failure.status);
         failed.insert(failure.candidate);
         drop(call.site, failure.candidate);
-        log(fmt::format("a kernel of '{}' failed to launch ({}), so the next config runs", call.site.op->name, name_of(failure.status)));
-        if (!failure.repeatable) return nothing("a kernel failed after another one had changed the data", failure.status);
+        log(fmt::format("a kernel of '{}' failed to launch ({}), so the next config runs", call.site.op->name,
+                        name_of(failure.status)));
+        if (!failure.repeatable)
+            return nothing("a kernel failed after another one had changed the data", failure.status);
     }
     const DeviceState& device = device_state(call.device);
     if (!device.failed.empty()) return nothing(device.failed, CUDA_ERROR_NO_DEVICE);
@@ -297,8 +271,10 @@ Decision Dispatcher::Impl::resolve(Call call, const Failure& failure) {
     const Instance instance = instance_of(call, device.identity.limits);
     std::string why;
     CUresult error = CUDA_SUCCESS;
-    bool best = true;  // so far nothing better was left out for a passing reason
-    for (Candidate& candidate : ladder(instance, known(*call.site.op, device.identity))) {
+    const OpKnowledge& knows = known(*call.site.op, device.identity);
+    // An answer is kept unless something better was left out for a reason that passes.
+    bool best = knows.snapshot.complete() && !databases.locked;
+    for (const Candidate& candidate : ladder(instance, knows)) {
         if (!candidate.refused.empty() || failed.contains(candidate.name)) continue;
         try {
             std::shared_ptr<Plan> plan = plan_of(call, instance, candidate);
@@ -328,8 +304,10 @@ Decision Dispatcher::Impl::resolve(Call call, const Failure& failure) {
             error = CUDA_ERROR_INVALID_VALUE;
         }
         log(fmt::format("a config of '{}' is left out: {}", call.site.op->name, why));
-        if (error != CUDA_ERROR_OUT_OF_MEMORY) failed.insert(candidate.name);  // memory may be there next time
-        else best = false;
+        if (error != CUDA_ERROR_OUT_OF_MEMORY)
+            failed.insert(candidate.name);  // memory may be there next time
+        else
+            best = false;
     }
     if (why.empty()) why = "every config of this problem has failed before";
     return nothing(std::move(why), error == CUDA_SUCCESS ? CUDA_ERROR_UNKNOWN : error);

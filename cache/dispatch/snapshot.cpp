@@ -20,7 +20,8 @@ public:
         order.config_hash = config.hash;
         order.template_hash = source.hash;
         order.run_uuid = run_of(view);
-        found_.push_back({problem_of(view.problem_key), order,
+        found_.push_back({problem_of(view.problem_key),
+                          order,
                           {.config = config.number,
                            .source = source.number,
                            .stale = reason_of(view.stale),
@@ -67,7 +68,8 @@ private:
             Slot& slot = out_.slots_[at];
             if (slot.problem == no_problem) {
                 slot = {tag, static_cast<std::uint32_t>(out_.problems_.size())};
-                out_.problems_.push_back({.key_at = static_cast<std::uint32_t>(out_.keys_.size()), .key_size = static_cast<std::uint32_t>(key.size())});
+                out_.problems_.push_back({.key_at = static_cast<std::uint32_t>(out_.keys_.size()),
+                                          .key_size = static_cast<std::uint32_t>(key.size())});
                 out_.keys_.insert(out_.keys_.end(), key.begin(), key.end());
                 return slot.problem;
             }
@@ -107,7 +109,8 @@ private:
 
     std::uint32_t reason_of(std::string_view stale) {
         if (stale.empty()) return 0;
-        const auto [at, is_new] = reasons_.emplace(std::string{stale}, static_cast<std::uint32_t>(out_.reasons_.size()));
+        const auto [at, is_new] =
+            reasons_.emplace(std::string{stale}, static_cast<std::uint32_t>(out_.reasons_.size()));
         if (is_new) out_.reasons_.emplace_back(stale);
         return at->second;
     }
@@ -126,11 +129,13 @@ private:
     std::string name_;
 };
 
-Snapshot Snapshot::read(std::span<Store* const> stores, std::string_view op, std::string_view device_fp, const Today& today) {
+Snapshot Snapshot::read(std::span<Store* const> stores, std::string_view op, std::string_view device_fp,
+                        const Today& today) {
     Builder builder;
     for (Store* store : stores) {
         try {
-            store->scan({.op = std::string{op}, .device_fp = std::string{device_fp}}, today, [&](const RecordView& view) { builder.add(view); });
+            store->scan({.op = std::string{op}, .device_fp = std::string{device_fp}}, today,
+                        [&](const RecordView& view) { builder.add(view); });
         } catch (const std::exception&) {
             builder.out().complete_ = false;  // locked just now, or damaged: what was read so far stands
         }
@@ -140,7 +145,8 @@ Snapshot Snapshot::read(std::span<Store* const> stores, std::string_view op, std
 }
 
 std::size_t Snapshot::bytes() const noexcept {
-    return slots_.capacity() * sizeof(Slot) + problems_.capacity() * sizeof(Problem) + rows_.capacity() * sizeof(SnapshotRow) + keys_.capacity();
+    return slots_.capacity() * sizeof(Slot) + problems_.capacity() * sizeof(Problem) +
+           rows_.capacity() * sizeof(SnapshotRow) + keys_.capacity();
 }
 
 }  // namespace autotune

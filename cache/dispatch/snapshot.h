@@ -14,17 +14,17 @@ namespace autotune {
 
 /// A stored config as the dispatcher needs it: 40 bytes, so that 50 000 of them with their keys stay below 10 MiB.
 struct SnapshotRow {
-    std::uint32_t config = 0;    ///< in Snapshot::configs
-    std::uint32_t source = 0;    ///< in Snapshot::sources
-    std::uint32_t stale = 0;     ///< in Snapshot::reasons; 0: fresh
+    std::uint32_t config = 0;  ///< in Snapshot::configs
+    std::uint32_t source = 0;  ///< in Snapshot::sources
+    std::uint32_t stale = 0;   ///< in Snapshot::reasons; 0: fresh
     std::int16_t nvrtc_major = 0, nvrtc_minor = 0;
     std::int64_t time_ns = 0, default_ns = 0;  ///< default_ns 0: not known
     Verified verified = Verified::checked;
     bool imported = false;
 };
 
-/// All that the databases know of one op on one kind of device, in a table that never changes: built aside, published as
-/// a whole, read by any number of threads.
+/// All that the databases know of one op on one kind of device, in a table that never changes: built aside, published
+/// as a whole, read by any number of threads.
 class Snapshot {
 public:
     struct Problem {
@@ -34,7 +34,8 @@ public:
 
     /// The rows of the stores for the op and device; stores that cannot be read just now are left out and `complete`
     /// says so.
-    static Snapshot read(std::span<Store* const> stores, std::string_view op, std::string_view device_fp, const Today& today);
+    static Snapshot read(std::span<Store* const> stores, std::string_view op, std::string_view device_fp,
+                         const Today& today);
 
     /// Rows of the problem, best first; empty: none.
     std::span<const SnapshotRow> find(std::span<const std::byte> key) const noexcept {
@@ -45,7 +46,8 @@ public:
             if (slot.problem == no_problem) return {};
             if (slot.tag != static_cast<std::uint32_t>(hash >> 32)) continue;
             const Problem& problem = problems_[slot.problem];
-            if (problem.key_size == key.size() && std::memcmp(keys_.data() + problem.key_at, key.data(), key.size()) == 0)
+            if (problem.key_size == key.size() &&
+                std::memcmp(keys_.data() + problem.key_at, key.data(), key.size()) == 0)
                 return {rows_.data() + problem.first_row, problem.row_count};
         }
     }
@@ -54,8 +56,12 @@ public:
     const TemplateIdentity& source(const SnapshotRow& row) const noexcept { return sources_[row.source]; }
     const std::string& stale(const SnapshotRow& row) const noexcept { return reasons_[row.stale]; }
     std::span<const Problem> problems() const noexcept { return problems_; }
-    std::span<const std::byte> key(const Problem& problem) const noexcept { return {keys_.data() + problem.key_at, problem.key_size}; }
-    std::span<const SnapshotRow> rows(const Problem& problem) const noexcept { return {rows_.data() + problem.first_row, problem.row_count}; }
+    std::span<const std::byte> key(const Problem& problem) const noexcept {
+        return {keys_.data() + problem.key_at, problem.key_size};
+    }
+    std::span<const SnapshotRow> rows(const Problem& problem) const noexcept {
+        return {rows_.data() + problem.first_row, problem.row_count};
+    }
     bool complete() const noexcept { return complete_; }
     std::size_t bytes() const noexcept;
 

@@ -11,7 +11,9 @@ Workspaces::~Workspaces() {
 }
 
 std::size_t Workspaces::start_of(CUstream stream, int device) noexcept {
-    return fold_product(reinterpret_cast<std::uint64_t>(stream) + static_cast<std::uint64_t>(device), 0x9e3779b97f4a7c15ull) % slots;
+    return fold_product(reinterpret_cast<std::uint64_t>(stream) + static_cast<std::uint64_t>(device),
+                        0x9e3779b97f4a7c15ull) %
+           slots;
 }
 
 CUdeviceptr Workspaces::find(CUstream stream, int device, std::uint64_t bytes) const noexcept {

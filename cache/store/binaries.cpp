@@ -20,7 +20,8 @@ using nlohmann::json;
 
 namespace {
 
-// A file: magic, length of the JSON head (8 bytes, little-endian), the head, the cubin, then the SHA-256 of all before it.
+// A file: magic, length of the JSON head (8 bytes, little-endian), the head, the cubin, then the SHA-256 of all before
+// it.
 constexpr std::string_view magic = "ATBINRY1";
 constexpr std::size_t digest_size = 64;
 
@@ -44,22 +45,38 @@ std::pair<int, int> version_of(std::string_view key) {
 json head_of(const Binary& binary) {
     json kernels = json::array();
     for (const KernelInfo& k : binary.artefact.kernels)
-        kernels.push_back({{"name", k.name}, {"symbol", k.symbol}, {"registers", k.registers},
-                           {"static_shared_bytes", k.static_shared_bytes}, {"stack_bytes", k.stack_bytes},
-                           {"spill_bytes", k.spill_bytes}, {"barriers", k.barriers}, {"max_threads", k.max_threads}});
-    return {{"key", binary.key}, {"arch", binary.artefact.arch}, {"source", binary.source}, {"kernels", kernels},
-            {"nvrtc_major", binary.nvrtc_major}, {"nvrtc_minor", binary.nvrtc_minor},
+        kernels.push_back({{"name", k.name},
+                           {"symbol", k.symbol},
+                           {"registers", k.registers},
+                           {"static_shared_bytes", k.static_shared_bytes},
+                           {"stack_bytes", k.stack_bytes},
+                           {"spill_bytes", k.spill_bytes},
+                           {"barriers", k.barriers},
+                           {"max_threads", k.max_threads}});
+    return {{"key", binary.key},
+            {"arch", binary.artefact.arch},
+            {"source", binary.source},
+            {"kernels", kernels},
+            {"nvrtc_major", binary.nvrtc_major},
+            {"nvrtc_minor", binary.nvrtc_minor},
             {"cubin_bytes", binary.artefact.cubin.size()}};
 }
 
 Binary from_head(const json& head) {
-    Binary binary{.key = head.at("key"), .artefact = {}, .source = head.at("source"),
-                  .nvrtc_major = head.at("nvrtc_major"), .nvrtc_minor = head.at("nvrtc_minor")};
+    Binary binary{.key = head.at("key"),
+                  .artefact = {},
+                  .source = head.at("source"),
+                  .nvrtc_major = head.at("nvrtc_major"),
+                  .nvrtc_minor = head.at("nvrtc_minor")};
     binary.artefact.arch = head.at("arch");
     for (const json& k : head.at("kernels"))
-        binary.artefact.kernels.push_back({.name = k.at("name"), .symbol = k.at("symbol"), .registers = k.at("registers"),
-                                           .static_shared_bytes = k.at("static_shared_bytes"), .stack_bytes = k.at("stack_bytes"),
-                                           .spill_bytes = k.at("spill_bytes"), .barriers = k.at("barriers"),
+        binary.artefact.kernels.push_back({.name = k.at("name"),
+                                           .symbol = k.at("symbol"),
+                                           .registers = k.at("registers"),
+                                           .static_shared_bytes = k.at("static_shared_bytes"),
+                                           .stack_bytes = k.at("stack_bytes"),
+                                           .spill_bytes = k.at("spill_bytes"),
+                                           .barriers = k.at("barriers"),
                                            .max_threads = k.at("max_threads")});
     return binary;
 }
@@ -71,7 +88,8 @@ void append(std::vector<std::byte>& out, std::string_view text) {
 
 /// nullopt unless every byte is as it was written.
 std::optional<Binary> decode(std::span<const std::byte> file) {
-    if (file.size() < magic.size() + 8 + digest_size || std::memcmp(file.data(), magic.data(), magic.size()) != 0) return std::nullopt;
+    if (file.size() < magic.size() + 8 + digest_size || std::memcmp(file.data(), magic.data(), magic.size()) != 0)
+        return std::nullopt;
     const auto body = file.first(file.size() - digest_size);
     if (std::memcmp(sha256_hex(body).data(), file.data() + body.size(), digest_size) != 0) return std::nullopt;
     std::uint64_t head_size = 0;
@@ -112,7 +130,8 @@ std::vector<Entry> entries_of(const fs::path& folder) {
 
 }  // namespace
 
-BinaryStore::BinaryStore(fs::path folder, std::uint64_t cap_bytes) : folder_{std::move(folder)}, cap_bytes_{cap_bytes} {}
+BinaryStore::BinaryStore(fs::path folder, std::uint64_t cap_bytes)
+    : folder_{std::move(folder)}, cap_bytes_{cap_bytes} {}
 
 fs::path BinaryStore::path_of(std::string_view key) const { return folder_ / (std::string{key} + ".cubin"); }
 
@@ -158,7 +177,8 @@ std::vector<std::string> BinaryStore::keys_of(std::string_view source_key) const
     std::vector<std::string> found;
     for (std::string& key : keys())
         if (is_key(key) && key.starts_with(source_key)) found.push_back(std::move(key));
-    std::sort(found.begin(), found.end(), [](const std::string& a, const std::string& b) { return version_of(a) > version_of(b); });
+    std::sort(found.begin(), found.end(),
+              [](const std::string& a, const std::string& b) { return version_of(a) > version_of(b); });
     return found;
 }
 

@@ -21,16 +21,16 @@ public:
             std::memcpy(&low, bytes.data() + i, 4);
             std::memcpy(&high, bytes.data() + i + 4, 4);
             low ^= state_;
-            state_ = table[7][low & 0xff] ^ table[6][low >> 8 & 0xff] ^ table[5][low >> 16 & 0xff] ^ table[4][low >> 24] ^
-                     table[3][high & 0xff] ^ table[2][high >> 8 & 0xff] ^ table[1][high >> 16 & 0xff] ^ table[0][high >> 24];
+            state_ = table[7][low & 0xff] ^ table[6][low >> 8 & 0xff] ^ table[5][low >> 16 & 0xff] ^
+                     table[4][low >> 24] ^ table[3][high & 0xff] ^ table[2][high >> 8 & 0xff] ^
+                     table[1][high >> 16 & 0xff] ^ table[0][high >> 24];
         }
         for (; i < bytes.size(); ++i)
             state_ = table[0][(state_ ^ std::to_integer<std::uint32_t>(bytes[i])) & 0xff] ^ (state_ >> 8);
         return *this;
     }
     template <class Number>
-        requires std::is_arithmetic_v<Number>
-    Crc32& add(Number number) noexcept {
+    requires std::is_arithmetic_v<Number> Crc32& add(Number number) noexcept {
         return add(std::as_bytes(std::span{&number, 1}));
     }
     std::uint32_t value() const noexcept { return ~state_; }

@@ -21,7 +21,9 @@ void require(sqlite3* connection, int code) {
 }  // namespace
 
 bool DatabaseFailure::busy() const noexcept { return (code_ & 0xff) == SQLITE_BUSY || (code_ & 0xff) == SQLITE_LOCKED; }
-bool DatabaseFailure::corrupt() const noexcept { return (code_ & 0xff) == SQLITE_CORRUPT || (code_ & 0xff) == SQLITE_NOTADB; }
+bool DatabaseFailure::corrupt() const noexcept {
+    return (code_ & 0xff) == SQLITE_CORRUPT || (code_ & 0xff) == SQLITE_NOTADB;
+}
 
 Query::~Query() {
     sqlite3_reset(statement_);
@@ -41,7 +43,8 @@ bool Query::null(int column) const noexcept { return sqlite3_column_type(stateme
 
 std::string_view Query::text(int column) const noexcept {
     const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
-    return text ? std::string_view{text, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))} : std::string_view{};
+    return text ? std::string_view{text, static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))}
+                : std::string_view{};
 }
 
 std::span<const std::byte> Query::blob(int column) const noexcept {
@@ -50,7 +53,9 @@ std::span<const std::byte> Query::blob(int column) const noexcept {
 }
 
 void Query::bind_null(int index) { require(connection_, sqlite3_bind_null(statement_, index)); }
-void Query::bind_integer(int index, std::int64_t value) { require(connection_, sqlite3_bind_int64(statement_, index, value)); }
+void Query::bind_integer(int index, std::int64_t value) {
+    require(connection_, sqlite3_bind_int64(statement_, index, value));
+}
 void Query::bind_real(int index, double value) { require(connection_, sqlite3_bind_double(statement_, index, value)); }
 
 void Query::bind_text(int index, std::string_view value) {
@@ -60,8 +65,9 @@ void Query::bind_text(int index, std::string_view value) {
 }
 
 void Query::bind_blob(int index, std::span<const std::byte> value) {
-    require(connection_, sqlite3_bind_blob64(statement_, index, value.empty() ? static_cast<const void*>("") : value.data(),
-                                             value.size(), SQLITE_TRANSIENT));
+    require(connection_,
+            sqlite3_bind_blob64(statement_, index, value.empty() ? static_cast<const void*>("") : value.data(),
+                                value.size(), SQLITE_TRANSIENT));
 }
 
 Database Database::open(const std::filesystem::path& path, Access access, std::chrono::milliseconds patience) {
@@ -72,7 +78,8 @@ Database Database::open(const std::filesystem::path& path, Access access, std::c
     if (code != SQLITE_OK) fail(connection, code);
     sqlite3_extended_result_codes(connection, 1);
     database.patience(patience);
-    database.execute("PRAGMA synchronous = NORMAL; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON");
+    database.execute(
+        "PRAGMA synchronous = NORMAL; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON");
     return database;
 }
 
@@ -99,7 +106,9 @@ Database::~Database() {
     sqlite3_close(connection_);
 }
 
-void Database::execute(const char* sql) { require(connection_, sqlite3_exec(connection_, sql, nullptr, nullptr, nullptr)); }
+void Database::execute(const char* sql) {
+    require(connection_, sqlite3_exec(connection_, sql, nullptr, nullptr, nullptr));
+}
 
 Query Database::query(std::string_view sql) {
     auto found = statements_.find(sql);
@@ -135,7 +144,8 @@ void Database::copy_from(Database& other) {
     if (!backup) fail(connection_, SQLITE_ERROR);
     const int code = sqlite3_backup_step(backup, -1);
     const int finished = sqlite3_backup_finish(backup);
-    if (code != SQLITE_DONE) throw DatabaseFailure{finished ? finished : code, sqlite3_errstr(finished ? finished : code)};
+    if (code != SQLITE_DONE)
+        throw DatabaseFailure{finished ? finished : code, sqlite3_errstr(finished ? finished : code)};
 }
 
 Transaction::Transaction(Database& database) : database_{database} { database_.execute("BEGIN IMMEDIATE"); }

@@ -49,7 +49,10 @@ public:
     /// True while there is a row.
     bool step();
     /// Runs a statement that gives no rows.
-    void run() { while (step()) {} }
+    void run() {
+        while (step()) {
+        }
+    }
 
     std::int64_t integer(int column) const noexcept;
     double real(int column) const noexcept;
@@ -60,13 +63,20 @@ public:
 private:
     template <class T>
     void bind_one(int index, const T& value) {
-        if constexpr (std::is_same_v<T, std::nullptr_t>) bind_null(index);
-        else if constexpr (std::is_floating_point_v<T>) bind_real(index, value);
-        else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) bind_integer(index, static_cast<std::int64_t>(value));
-        else if constexpr (std::is_convertible_v<const T&, std::string_view>) bind_text(index, value);
-        else if constexpr (std::is_convertible_v<const T&, std::span<const std::byte>>) bind_blob(index, value);
-        else if (value) bind_one(index, *value);  // an optional
-        else bind_null(index);
+        if constexpr (std::is_same_v<T, std::nullptr_t>)
+            bind_null(index);
+        else if constexpr (std::is_floating_point_v<T>)
+            bind_real(index, value);
+        else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>)
+            bind_integer(index, static_cast<std::int64_t>(value));
+        else if constexpr (std::is_convertible_v<const T&, std::string_view>)
+            bind_text(index, value);
+        else if constexpr (std::is_convertible_v<const T&, std::span<const std::byte>>)
+            bind_blob(index, value);
+        else if (value)
+            bind_one(index, *value);  // an optional
+        else
+            bind_null(index);
     }
     void bind_null(int index);
     void bind_integer(int index, std::int64_t value);
@@ -88,7 +98,7 @@ public:
     Database& operator=(Database&&) noexcept;
     ~Database();
 
-    void execute(const char* sql);         ///< any number of statements without parameters
+    void execute(const char* sql);  ///< any number of statements without parameters
     Query query(std::string_view sql);
     std::optional<std::int64_t> integer_of(std::string_view sql);  ///< first column of the first row
     std::string text_of(std::string_view sql);
@@ -105,8 +115,8 @@ private:
     std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
 };
 
-/// BEGIN IMMEDIATE: a transaction that begins by reading and then writes fails at once when another writer came between,
-/// whatever the busy timeout. Rolled back unless committed.
+/// BEGIN IMMEDIATE: a transaction that begins by reading and then writes fails at once when another writer came
+/// between, whatever the busy timeout. Rolled back unless committed.
 class Transaction {
 public:
     explicit Transaction(Database& database);

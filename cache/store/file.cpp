@@ -37,7 +37,8 @@ bool write_file_whole(const fs::path& path, std::span<const std::byte> bytes) {
         ::unlink(making.c_str());
         return false;
     }
-    const int folder = ::open(path.parent_path().empty() ? "." : path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int folder =
+        ::open(path.parent_path().empty() ? "." : path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder >= 0) {
         ::fsync(folder);
         ::close(folder);

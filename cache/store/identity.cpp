@@ -20,8 +20,10 @@ class Hasher {
 public:
     template <class T>
     Hasher& add(const T& value) {
-        if constexpr (std::is_integral_v<T>) bytes_.add(static_cast<std::uint64_t>(value));
-        else bytes_.add(std::string_view{value});
+        if constexpr (std::is_integral_v<T>)
+            bytes_.add(static_cast<std::uint64_t>(value));
+        else
+            bytes_.add(std::string_view{value});
         return *this;
     }
     std::string hex() const { return bytes_.sha256(); }
@@ -42,7 +44,10 @@ void add(Hasher& hasher, const LaunchSpec& launch) {
     add(hasher, launch.cluster);
     hasher.add(launch.shared.text()).add(launch.cooperative);
     for (const ArgumentSpec& argument : launch.arguments) {
-        hasher.add(static_cast<std::int64_t>(argument.kind)).add(argument.expression.text()).add(argument.tensor).add(argument.swizzle);
+        hasher.add(static_cast<std::int64_t>(argument.kind))
+            .add(argument.expression.text())
+            .add(argument.tensor)
+            .add(argument.swizzle);
         add(hasher, argument.box);
     }
 }
@@ -78,7 +83,8 @@ std::string space_hash(const Variant& variant) {
     hasher.add(variant.needs.text());
     for (const Parameter& parameter : variant.parameters) {
         hasher.add(parameter.name).add(static_cast<std::int64_t>(parameter.values.size()));
-        for (const Value& value : parameter.values) hasher.add(static_cast<std::int64_t>(value.index())).add(to_text(value));
+        for (const Value& value : parameter.values)
+            hasher.add(static_cast<std::int64_t>(value.index())).add(to_text(value));
     }
     for (const Constraint& constraint : variant.constraints) hasher.add(constraint.holds.text());
     hasher.add(variant.spill_bytes.value_or(-1)).add(variant.pipelined);
@@ -94,7 +100,9 @@ std::string manifest(const Variant& variant) {
     }
     for (const Constraint& constraint : variant.constraints)
         constraints.push_back({{"claim", constraint.claim}, {"holds", constraint.holds.text()}});
-    const nlohmann::json out{{"source", variant.source}, {"needs", variant.needs.text()}, {"parameters", parameters},
+    const nlohmann::json out{{"source", variant.source},
+                             {"needs", variant.needs.text()},
+                             {"parameters", parameters},
                              {"constraints", constraints}};
     return out.dump();
 }
@@ -102,7 +110,15 @@ std::string manifest(const Variant& variant) {
 }  // namespace
 
 std::string Environment::hash() const {
-    return Hasher{}.add(nvrtc_major).add(nvrtc_minor).add(driver).add(runtime).add(emulator).add(tool_version).add(os).hex();
+    return Hasher{}
+        .add(nvrtc_major)
+        .add(nvrtc_minor)
+        .add(driver)
+        .add(runtime)
+        .add(emulator)
+        .add(tool_version)
+        .add(os)
+        .hex();
 }
 
 std::string TemplateIdentity::hash() const {
@@ -110,8 +126,11 @@ std::string TemplateIdentity::hash() const {
 }
 
 TemplateIdentity template_of(const Op& op, const Variant& variant) {
-    return {.op = op.name, .variant = variant.name, .source_hash = source_hash(op, variant),
-            .space_hash = space_hash(variant), .manifest = manifest(variant)};
+    return {.op = op.name,
+            .variant = variant.name,
+            .source_hash = source_hash(op, variant),
+            .space_hash = space_hash(variant),
+            .manifest = manifest(variant)};
 }
 
 std::vector<TemplateIdentity> templates_of(const Op& op) {
@@ -138,7 +157,8 @@ ProblemIdentity problem_of(const Instance& instance) {
     return problem;
 }
 
-std::string source_key(const SourceSpec& source, std::span<const std::string_view> fixed_options, std::string_view arch) {
+std::string source_key(const SourceSpec& source, std::span<const std::string_view> fixed_options,
+                       std::string_view arch) {
     Hasher hasher;
     hasher.add(binary_key_version).add(source.hash()).add(static_cast<std::int64_t>(fixed_options.size()));
     for (const std::string_view option : fixed_options) hasher.add(option);

@@ -17,7 +17,7 @@ namespace autotune {
 /// What ran, beside the device: no wall between rows, but what makes one stale.
 struct Environment {
     int nvrtc_major = 0, nvrtc_minor = 0;  ///< 0.0: no compiler here
-    std::string driver{};                    ///< "580.159.04"
+    std::string driver{};                  ///< "580.159.04"
     int runtime = 0;                       ///< CUDA version of the driver, 13000 for 13.0
     int emulator = 0;                      ///< version of the emulator's model; 0: a real GPU ran
     std::string tool_version{}, os{};
@@ -31,7 +31,7 @@ struct TemplateIdentity {
     std::string op{}, variant{};
     std::string source_hash{};  ///< SHA-256, hex: the source and every header's bytes, options and defines
     std::string space_hash{};   ///< SHA-256, hex: parameters, their values, needs, constraints, launches
-    int abi = 1;              ///< raised when old configs no longer mean the same
+    int abi = 1;                ///< raised when old configs no longer mean the same
     std::string manifest{};     ///< JSON for people: parameters with their values, constraints
     /// SHA-256, hex, over all but the manifest: the key of its row.
     std::string hash() const;
@@ -44,8 +44,8 @@ std::vector<TemplateIdentity> templates_of(const Op& op);
 /// A problem as the store keeps it: the key decides, the rest is for queries and people.
 struct ProblemIdentity {
     std::string op{};
-    std::vector<std::byte> key{};      ///< Instance::key()
-    std::string json{};                ///< Instance::key_json()
+    std::vector<std::byte> key{};                         ///< Instance::key()
+    std::string json{};                                   ///< Instance::key_json()
     std::vector<std::pair<std::string, Value>> fields{};  ///< key fields in the op's order
     /// `rows=32768 cols=4096 dtype=bf16`
     std::string text() const;
@@ -57,7 +57,8 @@ ProblemIdentity problem_of(const Instance& instance);
 /// defines, options, target. The driver is not in it.
 /// fixed_options  of every compile: Compiler::fixed_options()
 /// arch           the one the cubin is for: Artefact::arch
-std::string source_key(const SourceSpec& source, std::span<const std::string_view> fixed_options, std::string_view arch);
+std::string source_key(const SourceSpec& source, std::span<const std::string_view> fixed_options,
+                       std::string_view arch);
 /// The strict key of a binary: its source_key and the version of NVRTC, "SOURCEKEY-13.0".
 std::string binary_key(const SourceSpec& source, std::span<const std::string_view> fixed_options, std::string_view arch,
                        int nvrtc_major, int nvrtc_minor);

@@ -30,11 +30,21 @@ std::vector<std::pair<std::string, Value>> pairs_from_json(const json& in) {
 json to_json(const DeviceIdentity& device) {
     const DeviceLimits& limits = device.limits;
     json out = device_attributes(device);
-    out.update({{"fp", device.fp}, {"name", device.name}, {"vendor", device.vendor}, {"bandwidth_gbs", device.bandwidth_gbs},
-                {"core_khz", device.core_khz}, {"ecc", device.ecc}, {"mig", device.mig}, {"pci_id", device.pci_id},
-                {"cc", limits.cc}, {"sm_count", limits.sm_count}, {"max_shared", limits.max_shared},
-                {"shared_per_sm", limits.shared_per_sm}, {"registers_per_sm", limits.registers_per_sm},
-                {"threads_per_sm", limits.threads_per_sm}, {"l2_bytes", limits.l2_bytes}});
+    out.update({{"fp", device.fp},
+                {"name", device.name},
+                {"vendor", device.vendor},
+                {"bandwidth_gbs", device.bandwidth_gbs},
+                {"core_khz", device.core_khz},
+                {"ecc", device.ecc},
+                {"mig", device.mig},
+                {"pci_id", device.pci_id},
+                {"cc", limits.cc},
+                {"sm_count", limits.sm_count},
+                {"max_shared", limits.max_shared},
+                {"shared_per_sm", limits.shared_per_sm},
+                {"registers_per_sm", limits.registers_per_sm},
+                {"threads_per_sm", limits.threads_per_sm},
+                {"l2_bytes", limits.l2_bytes}});
     return out;
 }
 
@@ -60,42 +70,75 @@ DeviceIdentity device_from_json(const json& in) {
 }
 
 json to_json(const Environment& e) {
-    return {{"nvrtc_major", e.nvrtc_major}, {"nvrtc_minor", e.nvrtc_minor}, {"driver", e.driver}, {"runtime", e.runtime},
-            {"emulator", e.emulator}, {"tool_version", e.tool_version}, {"os", e.os}};
+    return {
+        {"nvrtc_major", e.nvrtc_major}, {"nvrtc_minor", e.nvrtc_minor},   {"driver", e.driver}, {"runtime", e.runtime},
+        {"emulator", e.emulator},       {"tool_version", e.tool_version}, {"os", e.os}};
 }
 
 Environment environment_from_json(const json& in) {
-    return {.nvrtc_major = in.at("nvrtc_major"), .nvrtc_minor = in.at("nvrtc_minor"), .driver = in.at("driver"),
-            .runtime = in.at("runtime"), .emulator = in.at("emulator"), .tool_version = in.at("tool_version"),
+    return {.nvrtc_major = in.at("nvrtc_major"),
+            .nvrtc_minor = in.at("nvrtc_minor"),
+            .driver = in.at("driver"),
+            .runtime = in.at("runtime"),
+            .emulator = in.at("emulator"),
+            .tool_version = in.at("tool_version"),
             .os = in.at("os")};
 }
 
 json to_json(const TemplateIdentity& t) {
-    return {{"op", t.op}, {"variant", t.variant}, {"source_hash", t.source_hash}, {"space_hash", t.space_hash},
+    return {{"op", t.op},   {"variant", t.variant},  {"source_hash", t.source_hash}, {"space_hash", t.space_hash},
             {"abi", t.abi}, {"manifest", t.manifest}};
 }
 
 TemplateIdentity template_from_json(const json& in) {
-    return {.op = in.at("op"), .variant = in.at("variant"), .source_hash = in.at("source_hash"),
-            .space_hash = in.at("space_hash"), .abi = in.at("abi"), .manifest = in.at("manifest")};
+    return {.op = in.at("op"),
+            .variant = in.at("variant"),
+            .source_hash = in.at("source_hash"),
+            .space_hash = in.at("space_hash"),
+            .abi = in.at("abi"),
+            .manifest = in.at("manifest")};
 }
 
 json to_json(const RunInfo& r) {
-    return {{"uuid", r.uuid}, {"strategy", r.strategy}, {"seed", r.seed}, {"budget", r.budget},
-            {"effort", name_of(r.effort)}, {"clock_policy", r.clock_policy}, {"locked_mhz", r.locked_mhz},
-            {"power_w", r.power_w}, {"temp_max", r.temperature_max}, {"l2_policy", r.l2_policy}, {"method", r.method},
-            {"reference", r.reference}, {"tolerance", r.tolerance}, {"host_hash", r.host_hash}, {"origin", r.origin},
-            {"started", r.started}, {"ended", r.ended}};
+    return {{"uuid", r.uuid},
+            {"strategy", r.strategy},
+            {"seed", r.seed},
+            {"budget", r.budget},
+            {"effort", name_of(r.effort)},
+            {"clock_policy", r.clock_policy},
+            {"locked_mhz", r.locked_mhz},
+            {"power_w", r.power_w},
+            {"temp_max", r.temperature_max},
+            {"l2_policy", r.l2_policy},
+            {"method", r.method},
+            {"reference", r.reference},
+            {"tolerance", r.tolerance},
+            {"host_hash", r.host_hash},
+            {"origin", r.origin},
+            {"started", r.started},
+            {"ended", r.ended}};
 }
 
 RunInfo run_from_json(const json& in) {
     const auto effort = search_effort_named(in.at("effort").get<std::string>());
     if (!effort) throw Error{Error::Kind::usage, fmt::format("'{}' is no effort", in.at("effort").get<std::string>())};
-    return {.uuid = in.at("uuid"), .strategy = in.at("strategy"), .seed = in.at("seed"), .budget = in.at("budget"),
-            .effort = *effort, .clock_policy = in.at("clock_policy"), .locked_mhz = in.at("locked_mhz"),
-            .power_w = in.at("power_w"), .temperature_max = in.at("temp_max"), .l2_policy = in.at("l2_policy"),
-            .method = in.at("method"), .reference = in.at("reference"), .tolerance = in.at("tolerance"),
-            .host_hash = in.at("host_hash"), .origin = in.at("origin"), .started = in.at("started"), .ended = in.at("ended")};
+    return {.uuid = in.at("uuid"),
+            .strategy = in.at("strategy"),
+            .seed = in.at("seed"),
+            .budget = in.at("budget"),
+            .effort = *effort,
+            .clock_policy = in.at("clock_policy"),
+            .locked_mhz = in.at("locked_mhz"),
+            .power_w = in.at("power_w"),
+            .temperature_max = in.at("temp_max"),
+            .l2_policy = in.at("l2_policy"),
+            .method = in.at("method"),
+            .reference = in.at("reference"),
+            .tolerance = in.at("tolerance"),
+            .host_hash = in.at("host_hash"),
+            .origin = in.at("origin"),
+            .started = in.at("started"),
+            .ended = in.at("ended")};
 }
 
 }  // namespace
@@ -130,10 +173,16 @@ void read_problem_json(const json& in, ProblemIdentity& problem) {
 
 json device_attributes(const DeviceIdentity& device) {
     const DeviceLimits& limits = device.limits;
-    return {{"memory_khz", device.memory_khz}, {"uuid", device.uuid}, {"driver_version", device.driver_version},
-            {"driver", device.driver}, {"emulated", device.emulated}, {"warp", limits.warp},
-            {"max_threads", limits.max_threads}, {"reserved_shared", limits.reserved_shared},
-            {"blocks_per_sm_limit", limits.blocks_per_sm_limit}, {"memory_bytes", limits.memory_bytes},
+    return {{"memory_khz", device.memory_khz},
+            {"uuid", device.uuid},
+            {"driver_version", device.driver_version},
+            {"driver", device.driver},
+            {"emulated", device.emulated},
+            {"warp", limits.warp},
+            {"max_threads", limits.max_threads},
+            {"reserved_shared", limits.reserved_shared},
+            {"blocks_per_sm_limit", limits.blocks_per_sm_limit},
+            {"memory_bytes", limits.memory_bytes},
             {"max_grid", {limits.max_grid_x, limits.max_grid_y, limits.max_grid_z}}};
 }
 
@@ -157,12 +206,27 @@ void read_device_attributes(const json& in, DeviceIdentity& device) {
 }
 
 std::string to_line(const Record& r) {
-    json out{{"v", line_version}, {"kind", r.predicted ? "predicted" : "record"}, {"device", to_json(r.device)},
-             {"template", to_json(r.source)}, {"problem", to_json(r.problem)}, {"key", to_hex(r.problem.key)},
-             {"env", to_json(r.environment)}, {"run", to_json(r.run)}, {"config", to_json(r.config)}, {"rank", r.rank},
-             {"time_us", r.time_us}, {"low_us", r.low_us}, {"high_us", r.high_us}, {"samples", r.samples},
-             {"evaluated", r.evaluated}, {"space_size", r.space_size}, {"verified", name_of(r.verified)},
-             {"max_error", r.max_error}, {"tuned_at", r.tuned_at}, {"model_version", r.model_version}, {"crc", crc_of(r)}};
+    json out{{"v", line_version},
+             {"kind", r.predicted ? "predicted" : "record"},
+             {"device", to_json(r.device)},
+             {"template", to_json(r.source)},
+             {"problem", to_json(r.problem)},
+             {"key", to_hex(r.problem.key)},
+             {"env", to_json(r.environment)},
+             {"run", to_json(r.run)},
+             {"config", to_json(r.config)},
+             {"rank", r.rank},
+             {"time_us", r.time_us},
+             {"low_us", r.low_us},
+             {"high_us", r.high_us},
+             {"samples", r.samples},
+             {"evaluated", r.evaluated},
+             {"space_size", r.space_size},
+             {"verified", name_of(r.verified)},
+             {"max_error", r.max_error},
+             {"tuned_at", r.tuned_at},
+             {"model_version", r.model_version},
+             {"crc", crc_of(r)}};
     if (r.default_us) out["default_us"] = *r.default_us;
     return out.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -171,7 +235,8 @@ Record record_from_line(std::string_view line) {
     try {
         const json in = json::parse(line);
         if (in.at("v") != line_version)
-            throw Error{Error::Kind::usage, fmt::format("the line has format {}, this program reads {}", in.at("v").dump(), line_version)};
+            throw Error{Error::Kind::usage,
+                        fmt::format("the line has format {}, this program reads {}", in.at("v").dump(), line_version)};
         Record r;
         r.predicted = in.at("kind") == "predicted";
         r.device = device_from_json(in.at("device"));
@@ -223,7 +288,8 @@ std::vector<std::byte> from_hex(std::string_view text) {
     };
     if (text.size() % 2) throw Error{Error::Kind::usage, "a hexadecimal text has an odd length"};
     std::vector<std::byte> bytes(text.size() / 2);
-    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(digit(text[2 * i]) << 4 | digit(text[2 * i + 1]));
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+        bytes[i] = static_cast<std::byte>(digit(text[2 * i]) << 4 | digit(text[2 * i + 1]));
     return bytes;
 }
 

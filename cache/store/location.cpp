@@ -30,9 +30,19 @@ struct NetworkRow {
 
 /// statfs(2) and the sources of the file systems that it does not list.
 constexpr std::array<NetworkRow, 13> networks{{
-    {0x6969, "NFS"}, {0xff534d42, "CIFS"}, {0xfe534d42, "SMB2"}, {0x517b, "SMB"}, {0x0bd00bd0, "Lustre"},
-    {0x47504653, "GPFS"}, {0x01021997, "9p"}, {0x65735546, "FUSE"}, {0x6a656a63, "virtiofs"}, {0x5346414f, "AFS"},
-    {0x00c36400, "Ceph"}, {0x19830326, "BeeGFS"}, {0x7461636f, "OCFS2"},
+    {0x6969, "NFS"},
+    {0xff534d42, "CIFS"},
+    {0xfe534d42, "SMB2"},
+    {0x517b, "SMB"},
+    {0x0bd00bd0, "Lustre"},
+    {0x47504653, "GPFS"},
+    {0x01021997, "9p"},
+    {0x65735546, "FUSE"},
+    {0x6a656a63, "virtiofs"},
+    {0x5346414f, "AFS"},
+    {0x00c36400, "Ceph"},
+    {0x19830326, "BeeGFS"},
+    {0x7461636f, "OCFS2"},
 }};
 
 fs::path environment_path(const char* name) {
@@ -69,7 +79,8 @@ FileProbe probe_once(const fs::path& path) {
         big_endian(&head[68]) != static_cast<std::uint32_t>(application_id))
         return {.kind = FileKind::foreign};
 
-    FileProbe found{.kind = FileKind::ours, .schema = static_cast<int>(big_endian(&head[60])), .write_ahead_log = head[18] == 2};
+    FileProbe found{
+        .kind = FileKind::ours, .schema = static_cast<int>(big_endian(&head[60])), .write_ahead_log = head[18] == 2};
     if (found.schema > schema_version) found.kind = FileKind::newer;
     const std::uint32_t page_word = std::uint32_t{head[16]} << 8 | head[17];
     const std::uint64_t page = page_word == 1 ? 65536 : page_word;
@@ -114,7 +125,8 @@ std::optional<std::string> network_file_system(const fs::path& path) {
 bool make_private_folder(const fs::path& folder) {
     std::error_code error;
     if (fs::is_directory(folder, error)) return true;
-    if (folder.has_parent_path() && folder != folder.parent_path() && !make_private_folder(folder.parent_path())) return false;
+    if (folder.has_parent_path() && folder != folder.parent_path() && !make_private_folder(folder.parent_path()))
+        return false;
     return ::mkdir(folder.c_str(), 0700) == 0 || (errno == EEXIST && fs::is_directory(folder, error));
 }
 

@@ -29,7 +29,7 @@ enum class FileKind {
 };
 struct FileProbe {
     FileKind kind = FileKind::absent;
-    int schema = 0;                 ///< user_version of one of ours
+    int schema = 0;  ///< user_version of one of ours
     bool write_ahead_log = false;
 };
 /// A file that cannot be read at all counts as foreign.

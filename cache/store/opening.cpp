@@ -32,7 +32,9 @@ std::string random_uuid() {
 
 /// Writes the schema and what identifies the file. `uuid` ties trials.db to its tune.db.
 void fill_new(Database& database, const char* schema, const std::string& uuid) {
-    database.execute(fmt::format("BEGIN; PRAGMA application_id = {}; PRAGMA user_version = {}", application_id, schema_version).c_str());
+    database.execute(
+        fmt::format("BEGIN; PRAGMA application_id = {}; PRAGMA user_version = {}", application_id, schema_version)
+            .c_str());
     database.execute(schema);
     database.query(set_meta).bind("db_uuid", uuid).run();
     database.query(set_meta).bind("min_reader", "1").run();
@@ -99,7 +101,8 @@ class Opening {
 public:
     explicit Opening(const Store::Options& options) : options_{options} {
         out_.own_place = options.path.empty() && !std::getenv("AUTOTUNE_DB");
-        if (options.mode != Store::Mode::memory) out_.path = options.path.empty() ? Store::default_path() : options.path;
+        if (options.mode != Store::Mode::memory)
+            out_.path = options.path.empty() ? Store::default_path() : options.path;
     }
 
     Opened run() {
@@ -108,11 +111,14 @@ public:
         if (const auto why = untrusted(out_.path); why && !options_.allow_shared_folder) {
             const std::string what = fmt::format("{}, and whoever can write there can run code here", *why);
             if (out_.own_place) return fall_back(what);
-            throw Error{Error::Kind::usage, fmt::format("the database is not used: {}", what), fmt::format("chmod go-w {}", shown(out_.path.parent_path()))};
+            throw Error{Error::Kind::usage, fmt::format("the database is not used: {}", what),
+                        fmt::format("chmod go-w {}", shown(out_.path.parent_path()))};
         }
         const auto network = network_file_system(out_.path);
-        if (network) network_ = *network;
-        else if (options_.spool_only) network_ = "a file system of several hosts";
+        if (network)
+            network_ = *network;
+        else if (options_.spool_only)
+            network_ = "a file system of several hosts";
         try {
             return by_kind(probe(out_.path));
         } catch (const DatabaseFailure& failure) {
@@ -151,17 +157,25 @@ private:
             spool.where = Opened::Where::spool;
             return spool;
         }
+        if (failure.busy())
+            throw Error{Error::Kind::store, fmt::format("'{}' is locked by another process", name()),
+                        std::string{locked_help}};
         if (out_.own_place) return fall_back(fmt::format("'{}' cannot be opened ({})", name(), failure.what()));
         throw Error{Error::Kind::store, fmt::format("'{}' cannot be opened: {}", name(), failure.what())};
     }
 
     Opened by_kind(const FileProbe& found) {
         switch (found.kind) {
-            case FileKind::absent: return absent();
-            case FileKind::ours: return present(found);
-            case FileKind::newer: return newer(found);
-            case FileKind::truncated: return damaged("it is shorter than its header says");
-            case FileKind::foreign: return foreign();
+            case FileKind::absent:
+                return absent();
+            case FileKind::ours:
+                return present(found);
+            case FileKind::newer:
+                return newer(found);
+            case FileKind::truncated:
+                return damaged("it is shorter than its header says");
+            case FileKind::foreign:
+                return foreign();
         }
         return foreign();
     }
@@ -178,12 +192,15 @@ private:
     Opened no_folder() {
         const std::string why = fmt::format("'{}' is not writable", shown(out_.path.parent_path()));
         if (out_.own_place) return fall_back(why);
-        throw Error{Error::Kind::usage, fmt::format("the database '{}' cannot be made: {}", name(), why), "name another place with --db"};
+        throw Error{Error::Kind::usage, fmt::format("the database '{}' cannot be made: {}", name(), why),
+                    "name another place with --db"};
     }
 
     Opened present(const FileProbe& found) {
         if (!network_.empty() && wants_write()) return spooled(true);
-        const bool writable = ::access(out_.path.c_str(), W_OK) == 0 && ::access(out_.path.parent_path().empty() ? "." : out_.path.parent_path().c_str(), W_OK) == 0;
+        const bool writable =
+            ::access(out_.path.c_str(), W_OK) == 0 &&
+            ::access(out_.path.parent_path().empty() ? "." : out_.path.parent_path().c_str(), W_OK) == 0;
         if (wants_write() && !writable) {
             copy_file();
             warn(fmt::format("'{}' is not writable, so what this run finds is kept in memory only", name()));
@@ -192,11 +209,13 @@ private:
         }
         const auto access = wants_write() ? Database::Access::write : Database::Access::read;
         out_.tune = open_file(out_.path, access, options_.patience);
-        if (found.write_ahead_log && wants_write() && !write_ahead_log_is_safe()) out_.tune.query("PRAGMA journal_mode = DELETE").run();
+        if (found.write_ahead_log && wants_write() && !write_ahead_log_is_safe())
+            out_.tune.query("PRAGMA journal_mode = DELETE").run();
         open_trials(access);
         out_.where = Opened::Where::file;
         out_.may_write = wants_write();
-        out_.state = fmt::format("{} in {} mode", name(), out_.tune.text_of("PRAGMA journal_mode") == "wal" ? "write-ahead-log" : "rollback");
+        out_.state = fmt::format("{} in {} mode", name(),
+                                 out_.tune.text_of("PRAGMA journal_mode") == "wal" ? "write-ahead-log" : "rollback");
         return std::move(out_);
     }
 
@@ -207,7 +226,9 @@ private:
         for (int attempt = 0; attempt < 2; ++attempt) {
             const FileKind kind = probe(path).kind;
             try {
-                if (kind == FileKind::absent && (access == Database::Access::read || !create_file(path, trials_schema, uuid))) break;
+                if (kind == FileKind::absent &&
+                    (access == Database::Access::read || !create_file(path, trials_schema, uuid)))
+                    break;
                 if (kind == FileKind::absent || kind == FileKind::ours) {
                     Database trials = open_file(path, access, options_.patience);
                     if (read_uuid(trials) == uuid) {
@@ -221,7 +242,8 @@ private:
             // Ours, but damaged or of a tune.db that is gone.
             const bool ours = kind == FileKind::ours || kind == FileKind::truncated || out_.own_place;
             if (access == Database::Access::read || !ours || set_aside(path).empty()) {
-                warn(fmt::format("'{}' does not belong to '{}', so trials are kept in memory only", shown(path), name()));
+                warn(fmt::format("'{}' does not belong to '{}', so trials are kept in memory only", shown(path),
+                                 name()));
                 break;
             }
         }
@@ -241,8 +263,10 @@ private:
 
     Opened spooled(bool exists) {
         const fs::path path = out_.path;
-        if (exists) copy_file();
-        else out_ = in_memory({});
+        if (exists)
+            copy_file();
+        else
+            out_ = in_memory({});
         out_.path = path;
         out_.where = Opened::Where::spool;
         out_.state = fmt::format("spool files: {} is on {}", name(), network_);
@@ -251,8 +275,11 @@ private:
     }
 
     Opened newer(const FileProbe& found) {
-        const std::string what = fmt::format("'{}' has schema {}, this program knows {}", name(), found.schema, schema_version);
-        if (!out_.own_place && wants_write()) throw Error{Error::Kind::usage, what + ", and the file is left as it is", "name another file with --db, or update autotune"};
+        const std::string what =
+            fmt::format("'{}' has schema {}, this program knows {}", name(), found.schema, schema_version);
+        if (!out_.own_place && wants_write())
+            throw Error{Error::Kind::usage, what + ", and the file is left as it is",
+                        "name another file with --db, or update autotune"};
         Database database = open_file(out_.path, Database::Access::read, options_.patience);
         const std::string min_reader = database.text_of("SELECT value FROM meta WHERE key = 'min_reader'");
         if (wants_write() || std::atoi(min_reader.c_str()) > schema_version) {
@@ -266,14 +293,19 @@ private:
         if (!out_.own_place) {
             std::error_code error;
             const bool empty = fs::file_size(out_.path, error) == 0 && !error;
-            throw Error{Error::Kind::usage, fmt::format("'{}' is {}, and is left as it is", name(), empty ? "empty" : "no autotune database"), "name another file with --db"};
+            throw Error{
+                Error::Kind::usage,
+                fmt::format("'{}' is {}, and is left as it is", name(), empty ? "empty" : "no autotune database"),
+                "name another file with --db"};
         }
         return damaged("it is no autotune database");
     }
 
     /// At our own place: set aside once, under the writers' lock, since others see the same damage at the same time.
     Opened damaged(const std::string& why) {
-        if (!out_.own_place) throw Error{Error::Kind::store, fmt::format("'{}' is damaged: {}", name(), why), fmt::format("autotune db salvage {}", out_.path.string())};
+        if (!out_.own_place)
+            throw Error{Error::Kind::store, fmt::format("'{}' is damaged: {}", name(), why),
+                        fmt::format("autotune db salvage {}", out_.path.string())};
         if (!wants_write()) return fall_back(fmt::format("'{}' is damaged ({})", name(), why));
         if (!quarantine(why)) return fall_back(fmt::format("'{}' is damaged ({})", name(), why));
         return absent();
@@ -286,14 +318,17 @@ private:
         if (kind == FileKind::absent) return true;
         if (kind == FileKind::ours) {
             try {
-                open_file(out_.path, Database::Access::read, options_.patience).query("SELECT count(*) FROM record").run();
+                open_file(out_.path, Database::Access::read, options_.patience)
+                    .query("SELECT count(*) FROM record")
+                    .run();
                 return true;  // another process has replaced it by now
             } catch (const DatabaseFailure&) {
             }
         }
         const fs::path to = set_aside(out_.path);
         if (to.empty()) return false;
-        warn(fmt::format("'{}' is damaged ({}), so it was set aside as '{}' and an empty one begun", name(), why, to.filename().string()));
+        warn(fmt::format("'{}' is damaged ({}), so it was set aside as '{}' and an empty one begun", name(), why,
+                         to.filename().string()));
         return true;
     }
 
@@ -311,13 +346,16 @@ Opened open_databases(const Store::Options& options) {
 
 void replace_damaged(Opened& opened, const Store::Options& options, bool trials) {
     const fs::path path = trials ? trials_path(opened.path) : opened.path;
-    const std::string uuid = trials ? opened.tune.text_of("SELECT value FROM meta WHERE key = 'db_uuid'") : random_uuid();
+    const std::string uuid =
+        trials ? opened.tune.text_of("SELECT value FROM meta WHERE key = 'db_uuid'") : random_uuid();
     const fs::path to = set_aside(path);
     if (to.empty() || !create_file(path, trials ? trials_schema : tune_schema, uuid))
-        throw Error{Error::Kind::store, fmt::format("'{}' is damaged and cannot be replaced", shown(path)), fmt::format("autotune db salvage {}", path.string())};
+        throw Error{Error::Kind::store, fmt::format("'{}' is damaged and cannot be replaced", shown(path)),
+                    fmt::format("autotune db salvage {}", path.string())};
     (trials ? opened.trials : opened.tune) = Database::open(path, Database::Access::write, options.patience);
     if (options.warn)
-        options.warn(fmt::format("'{}' is damaged, so it was set aside as '{}' and an empty one begun", shown(path), to.filename().string()));
+        options.warn(fmt::format("'{}' is damaged, so it was set aside as '{}' and an empty one begun", shown(path),
+                                 to.filename().string()));
     if (!trials) replace_damaged(opened, options, true);  // its rows speak of ids that are gone
 }
 

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 
 #include "cache/store/database.h"
 #include "cache/store/store.h"
@@ -23,6 +24,9 @@ struct Opened {
     std::string state{};           ///< for `doctor`
     Database tune = Database::in_memory(), trials = Database::in_memory();
 };
+
+/// The help of the Error{store} for a file that another process holds just now: the one that waiting mends.
+inline constexpr std::string_view locked_help = "run the command again once the other process has ended";
 
 /// All the cases of Store::open. Spool files are not looked at.
 Opened open_databases(const Store::Options& options);

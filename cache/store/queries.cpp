@@ -32,7 +32,8 @@ bool matches(const Expression& where, const ProblemIdentity& problem) {
 
 }  // namespace
 
-void Store::scan(const RecordQuery& query, const Today& today, const std::function<void(const RecordView&)>& sink) const {
+void Store::scan(const RecordQuery& query, const Today& today,
+                 const std::function<void(const RecordView&)>& sink) const {
     scan_records(impl_->tune(), query, today, sink, [this](const RecordKey& key) { impl_->broken.push_back(key); });
 }
 
@@ -50,7 +51,9 @@ std::vector<Record> Store::records(const RecordQuery& query, const Today& today)
     });
     if (query.winners_only)
         records.erase(std::unique(records.begin(), records.end(),
-                                  [](const Record& a, const Record& b) { return a.id.problem == b.id.problem && a.id.device == b.id.device; }),
+                                  [](const Record& a, const Record& b) {
+                                      return a.id.problem == b.id.problem && a.id.device == b.id.device;
+                                  }),
                       records.end());
     return records;
 }
@@ -63,7 +66,8 @@ std::optional<Record> Store::record(const RecordKey& key, const Today& today) co
 
 std::vector<std::pair<int, int>> Store::compilers() const {
     std::vector<std::pair<int, int>> versions;
-    Query row = impl_->tune().query("SELECT DISTINCT nvrtc_major, nvrtc_minor FROM env WHERE nvrtc_major > 0 ORDER BY 1 DESC, 2 DESC");
+    Query row = impl_->tune().query(
+        "SELECT DISTINCT nvrtc_major, nvrtc_minor FROM env WHERE nvrtc_major > 0 ORDER BY 1 DESC, 2 DESC");
     while (row.step()) versions.emplace_back(static_cast<int>(row.integer(0)), static_cast<int>(row.integer(1)));
     return versions;
 }
@@ -81,8 +85,11 @@ std::vector<Negative> Store::negatives(std::string_view op, std::string_view dev
         const auto ending = ending_named(row.text(2));
         if (!source || !config || !ending) continue;
         const auto key = row.blob(3);
-        negatives.push_back({.device_fp = std::string{device_fp}, .source = source->value, .problem_key = {key.begin(), key.end()},
-                             .config = config->value, .ending = *ending});
+        negatives.push_back({.device_fp = std::string{device_fp},
+                             .source = source->value,
+                             .problem_key = {key.begin(), key.end()},
+                             .config = config->value,
+                             .ending = *ending});
     }
     return negatives;
 }
@@ -95,8 +102,12 @@ std::optional<StoredRun> Store::run(RunId id) const {
     const auto* environment = entities.environment(run->environment);
     auto problem = entities.problem(run->problem);
     if (!device || !environment || !problem) return std::nullopt;
-    StoredRun out{.id = id, .info = run->info, .device = device->value, .environment = environment->value,
-                  .problem = std::move(*problem), .finished = run->info.ended != 0};
+    StoredRun out{.id = id,
+                  .info = run->info,
+                  .device = device->value,
+                  .environment = environment->value,
+                  .problem = std::move(*problem),
+                  .finished = run->info.ended != 0};
     out.device.emulated = run->predicted;
     Query count = impl_->trials().query("SELECT count(*) FROM trial WHERE run = ?");
     count.bind(id);
@@ -127,13 +138,15 @@ std::vector<StoredTrial> Store::trials(RunId run) const {
 std::optional<StoredTrial> Store::trial(RunId run, std::size_t ordinal) const {
     std::optional<StoredTrial> found;
     if (ordinal == 0) return found;
-    scan_trials(impl_->trials(), run, [&](const TrialRow& row) { found = row.trial; }, static_cast<std::int64_t>(ordinal));
+    scan_trials(
+        impl_->trials(), run, [&](const TrialRow& row) { found = row.trial; }, static_cast<std::int64_t>(ordinal));
     return found;
 }
 
 std::map<std::string, std::int64_t> Store::row_counts() const {
     std::map<std::string, std::int64_t> counts;
-    for (const char* table : {"device", "env", "template", "problem", "config", "run", "record", "negative", "predicted", "import_log"})
+    for (const char* table :
+         {"device", "env", "template", "problem", "config", "run", "record", "negative", "predicted", "import_log"})
         counts[table] = impl_->tune().integer_of(fmt::format("SELECT count(*) FROM {}", table)).value_or(0);
     counts["trial"] = impl_->trials().integer_of("SELECT count(*) FROM trial").value_or(0);
     return counts;
@@ -152,8 +165,9 @@ std::vector<std::string> Store::check() const {
         }
     }
     if (!faults.empty()) return faults;
-    scan_records(impl_->tune(), {}, {}, [](const RecordView&) {},
-                 [&](const RecordKey& key) { faults.push_back(fmt::format("the checksum of record {} fails", key.text())); });
+    scan_records(
+        impl_->tune(), {}, {}, [](const RecordView&) {},
+        [&](const RecordKey& key) { faults.push_back(fmt::format("the checksum of record {} fails", key.text())); });
     return faults;
 }
 

@@ -37,7 +37,9 @@ std::int64_t time_cell(std::int64_t time_ns) noexcept {
 std::string_view name_of(Verified verified) noexcept { return verified_names[static_cast<std::size_t>(verified)]; }
 std::string_view name_of(SearchEffort effort) noexcept { return effort_names[static_cast<std::size_t>(effort)]; }
 std::optional<Verified> verified_named(std::string_view name) noexcept { return named<Verified>(verified_names, name); }
-std::optional<SearchEffort> search_effort_named(std::string_view name) noexcept { return named<SearchEffort>(effort_names, name); }
+std::optional<SearchEffort> search_effort_named(std::string_view name) noexcept {
+    return named<SearchEffort>(effort_names, name);
+}
 
 std::string RecordKey::text() const {
     return fmt::format("{}-{}-{}-{}.{}-{}", device, source, problem, nvrtc_major, nvrtc_minor, rank);
@@ -56,8 +58,11 @@ std::optional<RecordKey> RecordKey::parse(std::string_view text) {
         ++at;
     }
     if (at != end) return std::nullopt;
-    return RecordKey{.device = numbers[0], .source = numbers[1], .problem = numbers[2],
-                     .nvrtc_major = static_cast<int>(numbers[3]), .nvrtc_minor = static_cast<int>(numbers[4]),
+    return RecordKey{.device = numbers[0],
+                     .source = numbers[1],
+                     .problem = numbers[2],
+                     .nvrtc_major = static_cast<int>(numbers[3]),
+                     .nvrtc_minor = static_cast<int>(numbers[4]),
                      .rank = static_cast<int>(numbers[5])};
 }
 
@@ -96,30 +101,49 @@ std::strong_ordering compare(const OrderKey& a, const OrderKey& b) {
 std::strong_ordering compare(const Record& a, const Record& b) {
     const auto hashes = [](const Record& r) { return std::pair{r.config.hash(), r.source.hash()}; };
     const auto key = [](const Record& r, const std::pair<std::string, std::string>& texts) {
-        return OrderKey{.verified = r.verified, .fresh = r.fresh(), .locked_clocks = r.run.clock_policy == "locked",
-                        .effort = r.run.effort, .local = r.local(), .time_ns = nanoseconds(r.time_us),
-                        .tuned_at = r.tuned_at, .config_hash = texts.first, .template_hash = texts.second,
-                        .run_uuid = r.run.uuid, .rank = r.rank, .crc = crc_of(r)};
+        return OrderKey{.verified = r.verified,
+                        .fresh = r.fresh(),
+                        .locked_clocks = r.run.clock_policy == "locked",
+                        .effort = r.run.effort,
+                        .local = r.local(),
+                        .time_ns = nanoseconds(r.time_us),
+                        .tuned_at = r.tuned_at,
+                        .config_hash = texts.first,
+                        .template_hash = texts.second,
+                        .run_uuid = r.run.uuid,
+                        .rank = r.rank,
+                        .crc = crc_of(r)};
     };
     const auto of_a = hashes(a), of_b = hashes(b);
     return compare(key(a, of_a), key(b, of_b));
 }
 
-std::uint32_t crc_of_row(const CrcParts& parts, const std::array<std::int64_t, 13>& numbers, double max_error) noexcept {
+std::uint32_t crc_of_row(const CrcParts& parts, const std::array<std::int64_t, 13>& numbers,
+                         double max_error) noexcept {
     Crc32 crc;
     for (const std::uint32_t part : {parts.device, parts.source, parts.problem, parts.config, parts.run}) crc.add(part);
     return crc.add(std::as_bytes(std::span{numbers})).add(max_error).value();
 }
 
 std::uint32_t crc_of(const Record& r) {
-    const CrcParts parts{.device = crc32(r.device.fp), .source = crc32(r.source.hash()),
+    const CrcParts parts{.device = crc32(r.device.fp),
+                         .source = crc32(r.source.hash()),
                          .problem = crc32(std::span<const std::byte>{r.problem.key}),
-                         .config = crc32(r.config.variant + ' ' + r.config.hash()), .run = crc32(r.run.uuid)};
-    const std::array<std::int64_t, 13> numbers{
-        r.environment.nvrtc_major, r.environment.nvrtc_minor, r.rank, nanoseconds(r.time_us), nanoseconds(r.low_us),
-        nanoseconds(r.high_us), r.samples, r.default_us ? nanoseconds(*r.default_us) : -1,
-        static_cast<std::int64_t>(r.evaluated), static_cast<std::int64_t>(r.space_size),
-        static_cast<std::int64_t>(r.run.effort), static_cast<std::int64_t>(r.verified), r.tuned_at};
+                         .config = crc32(r.config.variant + ' ' + r.config.hash()),
+                         .run = crc32(r.run.uuid)};
+    const std::array<std::int64_t, 13> numbers{r.environment.nvrtc_major,
+                                               r.environment.nvrtc_minor,
+                                               r.rank,
+                                               nanoseconds(r.time_us),
+                                               nanoseconds(r.low_us),
+                                               nanoseconds(r.high_us),
+                                               r.samples,
+                                               r.default_us ? nanoseconds(*r.default_us) : -1,
+                                               static_cast<std::int64_t>(r.evaluated),
+                                               static_cast<std::int64_t>(r.space_size),
+                                               static_cast<std::int64_t>(r.run.effort),
+                                               static_cast<std::int64_t>(r.verified),
+                                               r.tuned_at};
     return crc_of_row(parts, numbers, r.max_error);
 }
 

@@ -35,19 +35,19 @@ std::optional<SearchEffort> search_effort_named(std::string_view name) noexcept;
 
 /// How a run was made, as far as rows need it.
 struct RunInfo {
-    std::string uuid{};      ///< 32 hex digits; made by Store::begin_run when empty
+    std::string uuid{};  ///< 32 hex digits; made by Store::begin_run when empty
     std::string strategy{};
     std::uint64_t seed = 0;
-    std::string budget{};    ///< as the user gave it: "60s", "200"
+    std::string budget{};  ///< as the user gave it: "60s", "200"
     SearchEffort effort = SearchEffort::normal;
     std::string clock_policy = "free";  ///< "locked" where the clocks were
     int locked_mhz = 0;
     double power_w = 0, temperature_max = 0;
-    std::string l2_policy{}; ///< "cold" or "warm"
-    std::string method{};      ///< "graph" or "events"
-    std::string reference{};   ///< "CPU, fp64"
-    std::string tolerance{};   ///< JSON, empty: the op's own
-    std::string host_hash{};   ///< SHA-256 of the host's name, never the name; made by Store::begin_run when empty
+    std::string l2_policy{};       ///< "cold" or "warm"
+    std::string method{};          ///< "graph" or "events"
+    std::string reference{};       ///< "CPU, fp64"
+    std::string tolerance{};       ///< JSON, empty: the op's own
+    std::string host_hash{};       ///< SHA-256 of the host's name, never the name; made by Store::begin_run when empty
     std::string origin = "local";  ///< or "import:ID"
     std::int64_t started = 0, ended = 0;  ///< seconds since 1970, UTC
 };
@@ -77,10 +77,10 @@ struct Record {
     std::optional<double> default_us{};  ///< what the default config took in the same search
     std::size_t evaluated = 0, space_size = 0;
     Verified verified = Verified::checked;
-    double max_error = 0;        ///< largest error over its bound
-    std::int64_t tuned_at = 0;   ///< seconds since 1970, UTC
-    bool predicted = false;      ///< an emulator's model said so; never ranked with measurements
-    std::string model_version{};   ///< of a prediction
+    double max_error = 0;         ///< largest error over its bound
+    std::int64_t tuned_at = 0;    ///< seconds since 1970, UTC
+    bool predicted = false;       ///< an emulator's model said so; never ranked with measurements
+    std::string model_version{};  ///< of a prediction
 
     std::string stale{};  ///< why it may no longer be the best here; empty: fresh. Set by Store::records
 
@@ -91,7 +91,7 @@ struct Record {
 /// The op files and the compiler of today, against which rows are stale.
 struct Today {
     std::vector<TemplateIdentity> templates{};  ///< of every op that is asked about
-    int nvrtc_major = 0, nvrtc_minor = 0;     ///< 0.0: no compiler, so its version makes no row stale
+    int nvrtc_major = 0, nvrtc_minor = 0;       ///< 0.0: no compiler, so its version makes no row stale
 };
 
 /// Why the record is stale: "measured with NVRTC 12.9", "softmax_rows.cu has changed"; empty: fresh.
@@ -121,8 +121,8 @@ inline bool better(const Record& a, const Record& b) { return compare(a, b) < 0;
 struct CrcParts {
     std::uint32_t device = 0, source = 0, problem = 0, config = 0, run = 0;
 };
-/// numbers: NVRTC major and minor, rank, median, low and high in ns, samples, default in ns (-1: none), evaluated, space
-/// size, effort, verified, tuned_at.
+/// numbers: NVRTC major and minor, rank, median, low and high in ns, samples, default in ns (-1: none), evaluated,
+/// space size, effort, verified, tuned_at.
 std::uint32_t crc_of_row(const CrcParts& parts, const std::array<std::int64_t, 13>& numbers, double max_error) noexcept;
 /// CRC-32 (IEEE) of everything a record says, its device, template, problem and config by their hashes.
 std::uint32_t crc_of(const Record& record);

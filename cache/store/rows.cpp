@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cmath>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -14,8 +13,6 @@
 namespace autotune {
 
 namespace {
-
-std::int64_t nanoseconds(double microseconds) noexcept { return std::llround(microseconds * 1000.0); }
 
 /// The id the select gives, else that of the row that insert makes.
 template <class Select, class Insert>
@@ -38,7 +35,8 @@ std::array<std::optional<std::int64_t>, 8> dims_of(const ProblemIdentity& proble
     std::array<std::optional<std::int64_t>, 8> dims;
     std::size_t next = 0;
     for (const auto& [name, value] : problem.fields)
-        if (const auto* number = std::get_if<std::int64_t>(&value); number && next < dims.size()) dims[next++] = *number;
+        if (const auto* number = std::get_if<std::int64_t>(&value); number && next < dims.size())
+            dims[next++] = *number;
     return dims;
 }
 
@@ -69,8 +67,9 @@ std::int64_t intern(Database& database, const DeviceIdentity& d) {
         [&] {
             const DeviceLimits& l = d.limits;
             database
-                .query("INSERT INTO device (fp, name, vendor, cc, sm, core_khz, bw_gbs, l2, smem_block, smem_sm, regs_sm, "
-                       "threads_sm, mem_gib, mig, ecc, pci_id, attrs_json) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+                .query(
+                    "INSERT INTO device (fp, name, vendor, cc, sm, core_khz, bw_gbs, l2, smem_block, smem_sm, regs_sm, "
+                    "threads_sm, mem_gib, mig, ecc, pci_id, attrs_json) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
                 .bind(d.fp, d.name, d.vendor, l.cc, l.sm_count, d.core_khz, d.bandwidth_gbs, l.l2_bytes, l.max_shared,
                       l.shared_per_sm, l.registers_per_sm, l.threads_per_sm,
                       static_cast<double>(l.memory_bytes) / (1024.0 * 1024.0 * 1024.0), d.mig, d.ecc, d.pci_id,
@@ -85,8 +84,9 @@ std::int64_t intern(Database& database, const Environment& e) {
         database, [&] { return find_id(database, "SELECT id FROM env WHERE hash = ?", hash); },
         [&] {
             database
-                .query("INSERT INTO env (hash, nvrtc_major, nvrtc_minor, driver, runtime, emulator, tool_version, os) "
-                       "VALUES (?,?,?,?,?,?,?,?)")
+                .query(
+                    "INSERT INTO env (hash, nvrtc_major, nvrtc_minor, driver, runtime, emulator, tool_version, os) "
+                    "VALUES (?,?,?,?,?,?,?,?)")
                 .bind(hash, e.nvrtc_major, e.nvrtc_minor, e.driver, e.runtime, e.emulator, e.tool_version, e.os)
                 .run();
         });
@@ -98,8 +98,9 @@ std::int64_t intern(Database& database, const TemplateIdentity& t) {
         database, [&] { return find_id(database, "SELECT id FROM template WHERE hash = ?", hash); },
         [&] {
             database
-                .query("INSERT INTO template (hash, op, variant, source_hash, space_hash, abi, manifest_json) "
-                       "VALUES (?,?,?,?,?,?,?)")
+                .query(
+                    "INSERT INTO template (hash, op, variant, source_hash, space_hash, abi, manifest_json) "
+                    "VALUES (?,?,?,?,?,?,?)")
                 .bind(hash, t.op, t.variant, t.source_hash, t.space_hash, t.abi, t.manifest)
                 .run();
         });
@@ -112,7 +113,9 @@ std::int64_t intern(Database& database, const ProblemIdentity& p) {
         [&] {
             const auto d = dims_of(p);
             database
-                .query("INSERT INTO problem (op, key, d0, d1, d2, d3, d4, d5, d6, d7, text_json) VALUES (?,?,?,?,?,?,?,?,?,?,?)")
+                .query(
+                    "INSERT INTO problem (op, key, d0, d1, d2, d3, d4, d5, d6, d7, text_json) VALUES "
+                    "(?,?,?,?,?,?,?,?,?,?,?)")
                 .bind(p.op, key, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], to_json(p).dump())
                 .run();
         });
@@ -122,7 +125,10 @@ std::int64_t intern(Database& database, std::string_view op, const Config& confi
     const std::string hash = config.hash();
     return id_of(
         database,
-        [&] { return find_id(database, "SELECT id FROM config WHERE op = ? AND variant = ? AND hash = ?", op, config.variant, hash); },
+        [&] {
+            return find_id(database, "SELECT id FROM config WHERE op = ? AND variant = ? AND hash = ?", op,
+                           config.variant, hash);
+        },
         [&] {
             database.query("INSERT INTO config (op, variant, hash, body_json) VALUES (?,?,?,?)")
                 .bind(op, config.variant, hash, to_json(config).dump())
@@ -133,12 +139,14 @@ std::int64_t intern(Database& database, std::string_view op, const Config& confi
 std::int64_t insert_run(Database& database, const RunInfo& r, std::int64_t device, std::int64_t environment,
                         std::int64_t problem, bool predicted, std::int64_t id) {
     database
-        .query("INSERT INTO run (id, uuid, device, env, problem, started, ended, strategy, seed, budget, effort, clock_policy, "
-               "locked_mhz, power_w, temp_max, l2_policy, graph_mode, tolerance, reference, host_hash, origin, predicted) "
-               "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
-        .bind(id ? std::optional{id} : std::nullopt, r.uuid, device, environment, problem, r.started, r.ended, r.strategy,
-              r.seed, r.budget, name_of(r.effort), r.clock_policy, r.locked_mhz, r.power_w, r.temperature_max, r.l2_policy,
-              r.method, r.tolerance, r.reference, r.host_hash, r.origin, predicted)
+        .query(
+            "INSERT INTO run (id, uuid, device, env, problem, started, ended, strategy, seed, budget, effort, "
+            "clock_policy, "
+            "locked_mhz, power_w, temp_max, l2_policy, graph_mode, tolerance, reference, host_hash, origin, predicted) "
+            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+        .bind(id ? std::optional{id} : std::nullopt, r.uuid, device, environment, problem, r.started, r.ended,
+              r.strategy, r.seed, r.budget, name_of(r.effort), r.clock_policy, r.locked_mhz, r.power_w,
+              r.temperature_max, r.l2_policy, r.method, r.tolerance, r.reference, r.host_hash, r.origin, predicted)
         .run();
     return database.last_id();
 }
@@ -146,7 +154,8 @@ std::int64_t insert_run(Database& database, const RunInfo& r, std::int64_t devic
 const Entities::Row<DeviceIdentity>* Entities::device(std::int64_t id) {
     return cached(devices_, id, [&]() -> std::optional<Row<DeviceIdentity>> {
         Query row = database_.query(
-            "SELECT fp, name, vendor, cc, sm, core_khz, bw_gbs, l2, smem_block, smem_sm, regs_sm, threads_sm, mig, ecc, "
+            "SELECT fp, name, vendor, cc, sm, core_khz, bw_gbs, l2, smem_block, smem_sm, regs_sm, threads_sm, mig, "
+            "ecc, "
             "pci_id, attrs_json FROM device WHERE id = ?");
         row.bind(id);
         if (!row.step()) return std::nullopt;
@@ -179,8 +188,12 @@ const Entities::Row<Environment>* Entities::environment(std::int64_t id) {
         row.bind(id);
         if (!row.step()) return std::nullopt;
         const auto number = [&row](int column) { return static_cast<int>(row.integer(column)); };
-        Row<Environment> out{.value = {.nvrtc_major = number(1), .nvrtc_minor = number(2), .driver = std::string{row.text(3)},
-                                       .runtime = number(4), .emulator = number(5), .tool_version = std::string{row.text(6)},
+        Row<Environment> out{.value = {.nvrtc_major = number(1),
+                                       .nvrtc_minor = number(2),
+                                       .driver = std::string{row.text(3)},
+                                       .runtime = number(4),
+                                       .emulator = number(5),
+                                       .tool_version = std::string{row.text(6)},
                                        .os = std::string{row.text(7)}},
                              .hash = std::string{row.text(0)}};
         return out.value.hash() == out.hash ? std::optional{out} : std::nullopt;
@@ -193,9 +206,12 @@ const Entities::Row<TemplateIdentity>* Entities::source(std::int64_t id) {
             "SELECT hash, op, variant, source_hash, space_hash, abi, manifest_json FROM template WHERE id = ?");
         row.bind(id);
         if (!row.step()) return std::nullopt;
-        Row<TemplateIdentity> out{.value = {.op = std::string{row.text(1)}, .variant = std::string{row.text(2)},
-                                            .source_hash = std::string{row.text(3)}, .space_hash = std::string{row.text(4)},
-                                            .abi = static_cast<int>(row.integer(5)), .manifest = std::string{row.text(6)}},
+        Row<TemplateIdentity> out{.value = {.op = std::string{row.text(1)},
+                                            .variant = std::string{row.text(2)},
+                                            .source_hash = std::string{row.text(3)},
+                                            .space_hash = std::string{row.text(4)},
+                                            .abi = static_cast<int>(row.integer(5)),
+                                            .manifest = std::string{row.text(6)}},
                                   .hash = std::string{row.text(0)}};
         out.crc = crc32(out.hash);
         return out.value.hash() == out.hash ? std::optional{out} : std::nullopt;
@@ -217,18 +233,33 @@ const Entities::Row<Config>* Entities::config(std::int64_t id) {
 const Entities::RunRow* Entities::run(std::int64_t id) {
     return cached(runs_, id, [&]() -> std::optional<RunRow> {
         Query row = database_.query(
-            "SELECT uuid, device, env, problem, started, ended, strategy, seed, budget, effort, clock_policy, locked_mhz, "
-            "power_w, temp_max, l2_policy, graph_mode, tolerance, reference, host_hash, origin, predicted FROM run WHERE id = ?");
+            "SELECT uuid, device, env, problem, started, ended, strategy, seed, budget, effort, clock_policy, "
+            "locked_mhz, "
+            "power_w, temp_max, l2_policy, graph_mode, tolerance, reference, host_hash, origin, predicted FROM run "
+            "WHERE id = ?");
         row.bind(id);
         if (!row.step()) return std::nullopt;
         const auto text = [&row](int column) { return std::string{row.text(column)}; };
-        RunRow out{.info = {.uuid = text(0), .strategy = text(6), .seed = static_cast<std::uint64_t>(row.integer(7)),
-                            .budget = text(8), .effort = search_effort_named(row.text(9)).value_or(SearchEffort::normal),
-                            .clock_policy = text(10), .locked_mhz = static_cast<int>(row.integer(11)), .power_w = row.real(12),
-                            .temperature_max = row.real(13), .l2_policy = text(14), .method = text(15),
-                            .reference = text(17), .tolerance = text(16), .host_hash = text(18), .origin = text(19),
-                            .started = row.integer(4), .ended = row.integer(5)},
-                   .device = row.integer(1), .environment = row.integer(2), .problem = row.integer(3),
+        RunRow out{.info = {.uuid = text(0),
+                            .strategy = text(6),
+                            .seed = static_cast<std::uint64_t>(row.integer(7)),
+                            .budget = text(8),
+                            .effort = search_effort_named(row.text(9)).value_or(SearchEffort::normal),
+                            .clock_policy = text(10),
+                            .locked_mhz = static_cast<int>(row.integer(11)),
+                            .power_w = row.real(12),
+                            .temperature_max = row.real(13),
+                            .l2_policy = text(14),
+                            .method = text(15),
+                            .reference = text(17),
+                            .tolerance = text(16),
+                            .host_hash = text(18),
+                            .origin = text(19),
+                            .started = row.integer(4),
+                            .ended = row.integer(5)},
+                   .device = row.integer(1),
+                   .environment = row.integer(2),
+                   .problem = row.integer(3),
                    .predicted = row.integer(20) != 0};
         out.crc = crc32(out.info.uuid);
         return out;
@@ -239,223 +270,14 @@ std::optional<ProblemIdentity> Entities::problem(std::int64_t id) {
     Query row = database_.query("SELECT op, key, text_json FROM problem WHERE id = ?");
     row.bind(id);
     if (!row.step()) return std::nullopt;
-    ProblemIdentity problem{.op = std::string{row.text(0)}, .key = {row.blob(1).begin(), row.blob(1).end()}, .json = {}, .fields = {}};
+    ProblemIdentity problem{
+        .op = std::string{row.text(0)}, .key = {row.blob(1).begin(), row.blob(1).end()}, .json = {}, .fields = {}};
     try {
         read_problem_json(nlohmann::json::parse(row.text(2)), problem);
     } catch (const std::exception&) {
         return std::nullopt;
     }
     return problem;
-}
-
-namespace {
-
-/// The ids that a query narrows to; nullopt: any.
-std::vector<std::int64_t> ids_of(Database& database, std::string_view sql, std::string_view text) {
-    std::vector<std::int64_t> ids;
-    Query row = database.query(sql);
-    row.bind(text);
-    while (row.step()) ids.push_back(row.integer(0));
-    return ids;
-}
-
-std::optional<std::int64_t> problem_id(Database& database, const RecordQuery& query) {
-    return find_id(database, "SELECT id FROM problem WHERE op = ? AND key = ?", query.op, std::span<const std::byte>{query.problem_key});
-}
-
-/// Why rows of a template and an environment are stale: worked out once a pair.
-class Staleness {
-public:
-    explicit Staleness(const Today& today) : today_{today} {}
-    std::string_view of(std::int64_t source_id, const TemplateIdentity& source, std::int64_t environment_id, const Environment& environment) {
-        const auto [at, is_new] = reasons_.try_emplace({source_id, environment_id});
-        if (is_new) at->second = stale_reason(source, environment, today_);
-        return at->second;
-    }
-
-private:
-    const Today& today_;
-    std::map<std::pair<std::int64_t, std::int64_t>, std::string> reasons_;
-};
-
-/// Fills in what records and predictions share; false: a part is missing or damaged.
-bool fill_parts(RecordView& view, Entities& entities, Staleness& staleness, std::int64_t device, std::int64_t config,
-                std::int64_t run, CrcParts& parts) {
-    const auto* device_row = entities.device(device);
-    const auto* source_row = entities.source(view.id.source);
-    const auto* config_row = entities.config(config);
-    const auto* run_row = entities.run(run);
-    const auto* environment_row = run_row ? entities.environment(run_row->environment) : nullptr;
-    if (!device_row || !source_row || !config_row || !environment_row) return false;
-    view.device = &device_row->value;
-    view.source = &source_row->value;
-    view.config = &config_row->value;
-    view.run = &run_row->info;
-    view.environment = &environment_row->value;
-    view.stale = staleness.of(view.id.source, *view.source, run_row->environment, *view.environment);
-    parts = {.device = device_row->crc, .source = source_row->crc, .problem = crc32(view.problem_key),
-             .config = config_row->crc, .run = run_row->crc};
-    view.order = {.verified = view.verified, .fresh = view.stale.empty(), .locked_clocks = view.run->clock_policy == "locked",
-                  .effort = view.effort, .local = view.run->origin == "local", .time_ns = view.time_ns,
-                  .tuned_at = view.tuned_at, .config_hash = config_row->hash, .template_hash = source_row->hash,
-                  .run_uuid = view.run->uuid, .rank = view.id.rank, .crc = view.crc};
-    return true;
-}
-
-constexpr std::string_view record_columns =
-    "SELECT r.problem, r.nvrtc_major, r.nvrtc_minor, r.rank, r.config, r.time_ns, r.lo_ns, r.hi_ns, r.samples, r.default_ns, "
-    "r.evaluated, r.space_size, r.effort, r.verified, r.max_err, r.run, r.tuned_at, r.crc, p.key, p.text_json "
-    "FROM record r JOIN problem p ON p.id = r.problem WHERE r.device = ?1 AND r.template = ?2";
-
-/// The view of the row that stands at the query; false: its checksum or one of its parts fails.
-bool read_record(Query& row, Entities& entities, Staleness& staleness, RecordView& view) {
-    view.id.problem = row.integer(0);
-    view.id.nvrtc_major = static_cast<int>(row.integer(1));
-    view.id.nvrtc_minor = static_cast<int>(row.integer(2));
-    view.id.rank = static_cast<int>(row.integer(3));
-    view.time_ns = row.integer(5);
-    view.low_ns = row.integer(6);
-    view.high_ns = row.integer(7);
-    view.samples = row.integer(8);
-    view.default_ns = row.null(9) ? std::nullopt : std::optional{row.integer(9)};
-    view.evaluated = row.integer(10);
-    view.space_size = row.integer(11);
-    const std::int64_t effort = row.integer(12), verified = row.integer(13);
-    if (effort < 0 || effort > static_cast<int>(SearchEffort::full) || verified < 0 || verified > static_cast<int>(Verified::verified))
-        return false;
-    view.effort = static_cast<SearchEffort>(effort);
-    view.verified = static_cast<Verified>(verified);
-    view.max_error = row.real(14);
-    view.tuned_at = row.integer(16);
-    view.crc = static_cast<std::uint32_t>(row.integer(17));
-    view.problem_key = row.blob(18);
-    view.problem_json = row.text(19);
-    CrcParts parts;
-    if (!fill_parts(view, entities, staleness, view.id.device, row.integer(4), row.integer(15), parts)) return false;
-    const std::array<std::int64_t, 13> numbers{view.id.nvrtc_major, view.id.nvrtc_minor, view.id.rank, view.time_ns,
-                                               view.low_ns, view.high_ns, view.samples, view.default_ns.value_or(-1),
-                                               view.evaluated, view.space_size, effort, verified, view.tuned_at};
-    return crc_of_row(parts, numbers, view.max_error) == view.crc;
-}
-
-void scan_predictions(Database& database, const RecordQuery& query, const Today& today,
-                      const std::function<void(const RecordView&)>& sink) {
-    Entities entities{database};
-    Staleness staleness{today};
-    Query row = database.query(
-        "SELECT d.template, d.problem, d.model_version, d.rank, d.config, d.time_ns, d.checked, d.run, p.key, p.text_json, p.op "
-        "FROM predicted d JOIN problem p ON p.id = d.problem");
-    while (row.step()) {
-        if (!query.op.empty() && row.text(10) != query.op) continue;
-        const auto key = row.blob(8);
-        if (!query.problem_key.empty() && !std::equal(key.begin(), key.end(), query.problem_key.begin(), query.problem_key.end())) continue;
-        const auto* run = entities.run(row.integer(7));
-        if (!run) continue;
-        RecordView view{.id = {.device = run->device, .source = row.integer(0), .problem = row.integer(1),
-                               .rank = static_cast<int>(row.integer(3))},
-                        .problem_key = key, .problem_json = row.text(9), .time_ns = row.integer(5), .low_ns = row.integer(5),
-                        .high_ns = row.integer(5), .default_ns = {}, .samples = 1, .tuned_at = run->info.ended,
-                        .verified = Verified::checked, .predicted = true, .model_version = row.text(2)};
-        CrcParts parts;
-        if (!fill_parts(view, entities, staleness, run->device, row.integer(4), row.integer(7), parts)) continue;
-        if (!query.device_fp.empty() && view.device->fp != query.device_fp) continue;
-        sink(view);
-    }
-}
-
-}  // namespace
-
-void scan_records(Database& database, const RecordQuery& query, const Today& today,
-                  const std::function<void(const RecordView&)>& sink, const std::function<void(const RecordKey&)>& broken) {
-    if (query.predicted) return scan_predictions(database, query, today, sink);
-    const auto devices = ids_of(database, "SELECT id FROM device WHERE ?1 IN ('', fp)", query.device_fp);
-    const auto sources = ids_of(database, "SELECT id FROM template WHERE ?1 IN ('', op)", query.op);
-    std::optional<std::int64_t> problem;
-    if (!query.problem_key.empty()) {
-        problem = problem_id(database, query);
-        if (!problem) return;
-    }
-    Entities entities{database};
-    Staleness staleness{today};
-    const std::string sql = std::string{record_columns} + (problem ? " AND r.problem = ?3" : "");
-    for (const std::int64_t device : devices)
-        for (const std::int64_t source : sources) {
-            Query row = database.query(sql);
-            if (problem) row.bind(device, source, *problem);
-            else row.bind(device, source);
-            while (row.step()) {
-                RecordView view{.id = {.device = device, .source = source}, .default_ns = {}};
-                if (read_record(row, entities, staleness, view)) sink(view);
-                else broken(view.id);
-            }
-        }
-}
-
-std::optional<Record> record_at(Database& database, const RecordKey& key) {
-    const std::string sql = std::string{record_columns} + " AND r.problem = ?3 AND r.nvrtc_major = ?4 AND r.nvrtc_minor = ?5 AND r.rank = ?6";
-    Query row = database.query(sql);
-    row.bind(key.device, key.source, key.problem, key.nvrtc_major, key.nvrtc_minor, key.rank);
-    if (!row.step()) return std::nullopt;
-    Entities entities{database};
-    const Today nothing;
-    Staleness staleness{nothing};
-    RecordView view{.id = {.device = key.device, .source = key.source}, .default_ns = {}};
-    if (!read_record(row, entities, staleness, view)) return std::nullopt;
-    view.stale = {};
-    return to_record(view);
-}
-
-Record to_record(const RecordView& view) {
-    Record r{.id = view.id, .device = *view.device, .source = *view.source, .problem = {}, .environment = *view.environment,
-             .run = *view.run, .config = *view.config, .rank = view.id.rank, .default_us = {}, .model_version = {}, .stale = {}};
-    const auto us = [](std::int64_t ns) { return static_cast<double>(ns) / 1000.0; };
-    r.problem.op = view.source->op;
-    r.problem.key.assign(view.problem_key.begin(), view.problem_key.end());
-    read_problem_json(nlohmann::json::parse(view.problem_json), r.problem);
-    r.time_us = us(view.time_ns);
-    r.low_us = us(view.low_ns);
-    r.high_us = us(view.high_ns);
-    r.samples = static_cast<int>(view.samples);
-    if (view.default_ns) r.default_us = us(*view.default_ns);
-    r.evaluated = static_cast<std::size_t>(view.evaluated);
-    r.space_size = static_cast<std::size_t>(view.space_size);
-    r.run.effort = view.effort;
-    r.verified = view.verified;
-    r.max_error = view.max_error;
-    r.tuned_at = view.tuned_at;
-    r.predicted = view.predicted;
-    r.model_version = view.model_version;
-    r.stale = view.stale;
-    return r;
-}
-
-void replace_record(Database& database, const Record& r, const RecordKey& key, std::int64_t config, std::int64_t run) {
-    database
-        .query("INSERT OR REPLACE INTO record (device, template, problem, nvrtc_major, nvrtc_minor, rank, config, time_ns, "
-               "lo_ns, hi_ns, samples, default_ns, evaluated, space_size, effort, verified, max_err, run, tuned_at, flags, crc) "
-               "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?)")
-        .bind(key.device, key.source, key.problem, key.nvrtc_major, key.nvrtc_minor, key.rank, config, nanoseconds(r.time_us),
-              nanoseconds(r.low_us), nanoseconds(r.high_us), r.samples,
-              r.default_us ? std::optional{nanoseconds(*r.default_us)} : std::nullopt, r.evaluated, r.space_size, r.run.effort,
-              r.verified, r.max_error, run, r.tuned_at, crc_of(r))
-        .run();
-}
-
-bool put_prediction(Database& database, const Record& r, std::int64_t source, std::int64_t problem, std::int64_t config,
-                    std::int64_t run) {
-    // Equal times keep the smaller config, so that merging in any order gives the same rows.
-    database
-        .query("INSERT INTO predicted (device_model, template, problem, model_version, rank, config, time_ns, checked, run) "
-               "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9) ON CONFLICT DO UPDATE SET config = ?6, time_ns = ?7, checked = ?8, run = ?9 "
-               "WHERE ?7 < time_ns OR (?7 = time_ns AND ?10 < (SELECT hash FROM config WHERE id = predicted.config))")
-        .bind(model_of(r.device), source, problem, r.model_version, r.rank, config, nanoseconds(r.time_us),
-              r.verified != Verified::elsewhere, run, r.config.hash())
-        .run();
-    return find_id(database,
-                   "SELECT 1 FROM predicted WHERE device_model = ? AND template = ? AND problem = ? AND model_version = ? AND "
-                   "rank = ? AND run = ?",
-                   model_of(r.device), source, problem, r.model_version, r.rank, run)
-        .has_value();
 }
 
 }  // namespace autotune

@@ -68,16 +68,18 @@ private:
 
 /// Every record of the query whose checksum holds; `broken` gets the keys of those whose does not.
 void scan_records(Database& database, const RecordQuery& query, const Today& today,
-                  const std::function<void(const RecordView&)>& sink, const std::function<void(const RecordKey&)>& broken);
+                  const std::function<void(const RecordView&)>& sink,
+                  const std::function<void(const RecordKey&)>& broken);
 /// The row at a key, which may hold anything; nullopt when it is absent or broken.
 std::optional<Record> record_at(Database& database, const RecordKey& key);
 Record to_record(const RecordView& view);
 
 /// Puts the row in place of what is there; the ids are of interned rows.
-void replace_record(Database& database, const Record& record, const RecordKey& key, std::int64_t config, std::int64_t run);
-/// A prediction: the faster one stays. Returns whether the row is now there.
-bool put_prediction(Database& database, const Record& record, std::int64_t source, std::int64_t problem, std::int64_t config,
+void replace_record(Database& database, const Record& record, const RecordKey& key, std::int64_t config,
                     std::int64_t run);
+/// A prediction: the faster one stays. Returns whether the row is now there.
+bool put_prediction(Database& database, const Record& record, std::int64_t source, std::int64_t problem,
+                    std::int64_t config, std::int64_t run);
 
 }  // namespace autotune
 #endif

@@ -41,16 +41,18 @@ bool is_negative(Ending ending) noexcept {
         case Ending::compile_timeout:
         case Ending::spilled:
         case Ending::serialised:
-        case Ending::not_emulated: return false;
-        default: return true;
+        case Ending::not_emulated:
+            return false;
+        default:
+            return true;
     }
 }
 
 std::string name_of_config(const Config& config) { return config.variant + ' ' + config.hash(); }
 
 bool same_ground(const Environment& a, const Environment& b) {
-    return a.nvrtc_major == b.nvrtc_major && a.nvrtc_minor == b.nvrtc_minor && a.driver == b.driver && a.runtime == b.runtime &&
-           a.emulator == b.emulator;
+    return a.nvrtc_major == b.nvrtc_major && a.nvrtc_minor == b.nvrtc_minor && a.driver == b.driver &&
+           a.runtime == b.runtime && a.emulator == b.emulator;
 }
 
 }  // namespace
@@ -77,12 +79,18 @@ RunId Store::begin_run(const RunStart& start) {
     if (info.uuid.empty()) info.uuid = random_hex();
     if (info.host_hash.empty()) info.host_hash = host_hash();
     if (info.started == 0) info.started = impl_->now();
+    try {
+        fold_spools();  // what an earlier run could not store: whoever comes to write takes it along
+    } catch (const Error&) {
+        // It waits on; if this file cannot be written now either, the run itself says so.
+    }
     RunId id = 0;
     impl_->write(false, [&] {
         id = 0;
         impl_->register_run(id, run);
     });
-    // A power cut may have taken the last commits of tune.db and not those of trials.db: the number may not be new there.
+    // A power cut may have taken the last commits of tune.db and not those of trials.db: the number may not be new
+    // there.
     impl_->write(true, [&] { impl_->trials().query("DELETE FROM trial WHERE run = ?").bind(id).run(); });
     impl_->active.emplace(id, std::move(run));
     return id;
@@ -95,7 +103,8 @@ void Store::record_trial(RunId id, const Config& config, const Outcome& outcome)
         throw Error{Error::Kind::internal, fmt::format("a trial of '{}' is of no variant of the run", config.variant)};
     const auto [ordinal, is_new] = run.ordinals.emplace(name_of_config(config), run.ordinals.size() + 1);
     const StoredTrial trial{.ordinal = ordinal->second, .config = config, .outcome = outcome, .ended = impl_->now()};
-    impl_->write(true, [&] { put_trial(impl_->trials(), id, run.problem, source->second, run.start.problem.op, trial); });
+    impl_->write(true,
+                 [&] { put_trial(impl_->trials(), id, run.problem, source->second, run.start.problem.op, trial); });
 }
 
 RunSummary Store::finish_run(RunId id, const RunEnd& end) {
@@ -117,10 +126,12 @@ RunSummary Store::finish_run(RunId id, const RunEnd& end) {
         if (error.kind() != Error::Kind::store || records.empty() || impl_->opened.path.empty()) throw;
         const fs::path file = write_spool(spool_folder(impl_->opened.path), records);
         if (file.empty())
-            throw Error{Error::Kind::store, fmt::format("{}, and neither could a spool file be written", error.what()), error.help()};
+            throw Error{Error::Kind::store, fmt::format("{}, and neither could a spool file be written", error.what()),
+                        error.help()};
         throw Error{Error::Kind::store,
                     fmt::format("{}, so {} in '{}'", error.what(),
-                                records.size() == 1 ? "1 record waits" : fmt::format("{} records wait", records.size()), shown(file)),
+                                records.size() == 1 ? "1 record waits" : fmt::format("{} records wait", records.size()),
+                                shown(file)),
                     "autotune db compact"};
     }
     if (impl_->opened.where == Opened::Where::spool) impl_->spool(records);
@@ -129,7 +140,8 @@ RunSummary Store::finish_run(RunId id, const RunEnd& end) {
 
 void Store::Impl::spool(const std::vector<Record>& records) {
     if (!records.empty() && write_spool(spool_folder(opened.path), records).empty())
-        throw Error{Error::Kind::store, fmt::format("no spool file could be written in '{}'", shown(spool_folder(opened.path)))};
+        throw Error{Error::Kind::store,
+                    fmt::format("no spool file could be written in '{}'", shown(spool_folder(opened.path)))};
 }
 
 void Store::Impl::store_end(RunId id, const ActiveRun& run, const std::vector<Record>& records, RunSummary& summary) {
@@ -162,8 +174,12 @@ std::vector<Finalist> Store::Impl::finalists_of(const ActiveRun& run) {
     std::vector<Finalist> finalists;
     for (const auto& [config, outcome] : known(run.start, run.predicts())) {
         if (!outcome.ok() || outcome.time_us <= 0) continue;
-        Finalist finalist{.config = config, .time_us = outcome.time_us, .low_us = outcome.time_us, .high_us = outcome.time_us,
-                          .samples = static_cast<int>(outcome.samples_us.size()), .max_error = outcome.max_error};
+        Finalist finalist{.config = config,
+                          .time_us = outcome.time_us,
+                          .low_us = outcome.time_us,
+                          .high_us = outcome.time_us,
+                          .samples = static_cast<int>(outcome.samples_us.size()),
+                          .max_error = outcome.max_error};
         for (const double sample : outcome.samples_us) {
             finalist.low_us = std::min(finalist.low_us, sample);
             finalist.high_us = std::max(finalist.high_us, sample);
@@ -177,17 +193,30 @@ std::vector<Record> Store::Impl::derive(const ActiveRun& run, const RunEnd& end)
     if (end.evaluated <= 1 && end.space_size > 1) return {};  // the default alone, never as if it had been tuned
     std::vector<Finalist> finalists = end.finalists.empty() ? finalists_of(run) : end.finalists;
     std::erase_if(finalists, [](const Finalist& f) { return f.tainted; });
-    std::stable_sort(finalists.begin(), finalists.end(), [](const Finalist& a, const Finalist& b) { return a.time_us < b.time_us; });
+    std::stable_sort(finalists.begin(), finalists.end(),
+                     [](const Finalist& a, const Finalist& b) { return a.time_us < b.time_us; });
     std::vector<Record> records;
     for (const Finalist& f : finalists) {
         const TemplateIdentity* source = template_named(run.start, f.config.variant);
         if (!source || records.size() == most_ranks || f.time_us > finalists.front().time_us * rank_margin) break;
-        records.push_back({.device = run.start.device, .source = *source, .problem = run.start.problem,
-                           .environment = run.start.environment, .run = run.start.info, .config = f.config,
-                           .rank = static_cast<int>(records.size()), .time_us = f.time_us, .low_us = f.low_us,
-                           .high_us = f.high_us, .samples = f.samples, .default_us = end.default_us,
-                           .evaluated = end.evaluated, .space_size = end.space_size, .verified = f.verified,
-                           .max_error = f.max_error, .tuned_at = run.start.info.ended, .predicted = run.predicts(),
+        records.push_back({.device = run.start.device,
+                           .source = *source,
+                           .problem = run.start.problem,
+                           .environment = run.start.environment,
+                           .run = run.start.info,
+                           .config = f.config,
+                           .rank = static_cast<int>(records.size()),
+                           .time_us = f.time_us,
+                           .low_us = f.low_us,
+                           .high_us = f.high_us,
+                           .samples = f.samples,
+                           .default_us = end.default_us,
+                           .evaluated = end.evaluated,
+                           .space_size = end.space_size,
+                           .verified = f.verified,
+                           .max_error = f.max_error,
+                           .tuned_at = run.start.info.ended,
+                           .predicted = run.predicts(),
                            .model_version = end.model_version});
     }
     return records;
@@ -199,11 +228,16 @@ std::vector<RecordKey> Store::Impl::rows_of(const ActiveRun& run) {
     const Environment& env = run.start.environment;
     for (const auto& [variant, source] : run.sources) {
         Query row = tune().query(
-            "SELECT rank FROM record WHERE device = ? AND template = ? AND problem = ? AND nvrtc_major = ? AND nvrtc_minor = ?");
+            "SELECT rank FROM record WHERE device = ? AND template = ? AND problem = ? AND nvrtc_major = ? AND "
+            "nvrtc_minor = ?");
         row.bind(run.device, source, run.problem, env.nvrtc_major, env.nvrtc_minor);
         while (row.step())
-            keys.push_back({.device = run.device, .source = source, .problem = run.problem, .nvrtc_major = env.nvrtc_major,
-                            .nvrtc_minor = env.nvrtc_minor, .rank = static_cast<int>(row.integer(0))});
+            keys.push_back({.device = run.device,
+                            .source = source,
+                            .problem = run.problem,
+                            .nvrtc_major = env.nvrtc_major,
+                            .nvrtc_minor = env.nvrtc_minor,
+                            .rank = static_cast<int>(row.integer(0))});
     }
     return keys;
 }
@@ -215,9 +249,11 @@ std::size_t Store::Impl::put_negatives(RunId id, const ActiveRun& run) {
     });
     for (const TrialRow& row : failed)
         tune()
-            .query("INSERT OR REPLACE INTO negative (device, template, config, problem, env, outcome, run) VALUES (?,?,?,?,?,?,?)")
-            .bind(run.device, row.source, intern(tune(), run.start.problem.op, row.trial.config), run.problem, run.environment,
-                  info(row.trial.outcome.ending).name, id)
+            .query(
+                "INSERT OR REPLACE INTO negative (device, template, config, problem, env, outcome, run) VALUES "
+                "(?,?,?,?,?,?,?)")
+            .bind(run.device, row.source, intern(tune(), run.start.problem.op, row.trial.config), run.problem,
+                  run.environment, info(row.trial.outcome.ending).name, id)
             .run();
     return failed.size();
 }
@@ -249,8 +285,10 @@ std::vector<std::pair<Config, Outcome>> Store::Impl::known(const RunStart& start
             // A measured time stands whatever else is searched; what was refused may be allowed today.
             if (!outcome.ok() && tried->value.space_hash != today->space_hash) return;
             const auto [at, is_new] = place.emplace(name_of_config(row.trial.config), outcomes.size());
-            if (is_new) outcomes.emplace_back(row.trial.config, outcome);
-            else outcomes[at->second].second = outcome;
+            if (is_new)
+                outcomes.emplace_back(row.trial.config, outcome);
+            else
+                outcomes[at->second].second = outcome;
         });
     return outcomes;
 }

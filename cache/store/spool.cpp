@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 fs::path write_spool(const fs::path& folder, std::span<const Record> records) {
     if (records.empty() || !make_private_folder(folder)) return {};
     static std::atomic<int> number{0};
-    const fs::path path = folder / fmt::format("{}-{}-{}-{}.jsonl", host_hash().substr(0, 8), ::getpid(), std::time(nullptr), ++number);
+    const fs::path path =
+        folder / fmt::format("{}-{}-{}-{}.jsonl", host_hash().substr(0, 8), ::getpid(), std::time(nullptr), ++number);
     std::string text;
     for (const Record& record : records) text += to_line(record) + '\n';
     return write_file_whole(path, std::as_bytes(std::span{text})) ? path : fs::path{};

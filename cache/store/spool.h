@@ -10,9 +10,9 @@
 
 namespace autotune {
 
-/// Records that could not go into the database, one file a write, whole or not at all: `HOST-PID-NUMBER.jsonl`, a line a
-/// record. Where several hosts share the folder this is how they write.
-/// Returns the file; empty when it could not be written either.
+/// Records that could not go into the database, one file a write, whole or not at all: `HOST-PID-NUMBER.jsonl`, a line
+/// a record. Where several hosts share the folder this is how they write. Returns the file; empty when it could not be
+/// written either.
 std::filesystem::path write_spool(const std::filesystem::path& folder, std::span<const Record> records);
 
 /// The spool files there are, oldest name first.

@@ -19,7 +19,8 @@ Store& Store::operator=(Store&&) noexcept = default;
 Store::~Store() = default;
 
 Store Store::open(const Options& options) {
-    auto impl = std::make_unique<Impl>(Impl{.options = options, .opened = open_databases(options), .patience = options.patience});
+    auto impl = std::make_unique<Impl>(
+        Impl{.options = options, .opened = open_databases(options), .patience = options.patience});
     if (impl->opened.may_write) {
         impl->tune_lock.emplace(impl->opened.path);
         impl->trials_lock.emplace(trials_path(impl->opened.path));
@@ -38,7 +39,8 @@ fs::path Store::binaries_folder() const { return path().empty() ? fs::path{} : p
 std::string Store::state() const { return impl_->opened.state; }
 
 std::int64_t Store::generation() const {
-    return impl_->opened.tune.integer_of("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'generation'").value_or(0);
+    return impl_->opened.tune.integer_of("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'generation'")
+        .value_or(0);
 }
 
 /// What lies in spool files belongs to what a reader sees, in memory only: the file is the writers' business.
@@ -65,14 +67,19 @@ std::string Store::Impl::name() const {
 Error Store::Impl::locked_error() {
     patience = std::min(patience, std::chrono::milliseconds{200});  // one long wait a run is enough
     const std::string holder = tune_lock ? tune_lock->holder() : std::string{};
-    return Error{Error::Kind::store, fmt::format("{} was locked for {:.0f} s{}", name(), static_cast<double>(options.patience.count()) / 1000.0,
+    return Error{Error::Kind::store, fmt::format("{} was locked for {:.0f} s{}", name(),
+                                                 static_cast<double>(options.patience.count()) / 1000.0,
                                                  holder.empty() ? "" : " by " + holder)};
 }
 
 Error Store::Impl::error_of(const DatabaseFailure& failure) const {
     const int code = failure.code() & 0xff;
-    if (code == SQLITE_FULL) return Error{Error::Kind::store, fmt::format("{} could not grow: the disk is full", name()), "free some space, or name another place with --db"};
-    if (failure.corrupt()) return Error{Error::Kind::store, fmt::format("{} is damaged: {}", name(), failure.what()), fmt::format("autotune db salvage {}", opened.path.string())};
+    if (code == SQLITE_FULL)
+        return Error{Error::Kind::store, fmt::format("{} could not grow: the disk is full", name()),
+                     "free some space, or name another place with --db"};
+    if (failure.corrupt())
+        return Error{Error::Kind::store, fmt::format("{} is damaged: {}", name(), failure.what()),
+                     fmt::format("autotune db salvage {}", opened.path.string())};
     return Error{Error::Kind::store, fmt::format("{} could not be written: {}", name(), failure.what())};
 }
 
@@ -112,7 +119,9 @@ void Store::Impl::recover(bool in_trials) {
 
 void Store::Impl::remove(const RecordKey& key) {
     tune()
-        .query("DELETE FROM record WHERE device = ? AND template = ? AND problem = ? AND nvrtc_major = ? AND nvrtc_minor = ? AND rank = ?")
+        .query(
+            "DELETE FROM record WHERE device = ? AND template = ? AND problem = ? AND nvrtc_major = ? AND nvrtc_minor "
+            "= ? AND rank = ?")
         .bind(key.device, key.source, key.problem, key.nvrtc_major, key.nvrtc_minor, key.rank)
         .run();
 }
@@ -142,8 +151,12 @@ std::size_t Store::Impl::put_rows(std::span<const Record> records) {
             standing += put_prediction(db, record, source, problem, config, run) ? 1 : 0;
             continue;
         }
-        const RecordKey key{.device = device, .source = source, .problem = problem, .nvrtc_major = record.environment.nvrtc_major,
-                            .nvrtc_minor = record.environment.nvrtc_minor, .rank = record.rank};
+        const RecordKey key{.device = device,
+                            .source = source,
+                            .problem = problem,
+                            .nvrtc_major = record.environment.nvrtc_major,
+                            .nvrtc_minor = record.environment.nvrtc_minor,
+                            .rank = record.rank};
         const std::optional<Record> there = record_at(db, key);
         if (there && compare(*there, record) < 0) continue;
         replace_record(db, record, key, config, run);
@@ -172,11 +185,15 @@ void Store::put_negative(const Negative& negative, const Environment& environmen
         };
         const std::int64_t device = id("SELECT id FROM device WHERE fp = ?", negative.device_fp);
         if (device == 0) return;  // nothing is stored for it, so nothing can be dispatched wrongly
-        const std::int64_t problem = negative.problem_key.empty() ? 0
-            : id("SELECT id FROM problem WHERE op = ? AND key = ?", negative.source.op, std::span<const std::byte>{negative.problem_key});
+        const std::int64_t problem = negative.problem_key.empty()
+                                         ? 0
+                                         : id("SELECT id FROM problem WHERE op = ? AND key = ?", negative.source.op,
+                                              std::span<const std::byte>{negative.problem_key});
         const std::int64_t source = intern(db, negative.source);
         const std::int64_t config = intern(db, negative.source.op, negative.config);
-        db.query("INSERT OR REPLACE INTO negative (device, template, config, problem, env, outcome, run) VALUES (?,?,?,?,?,?,NULL)")
+        db.query(
+              "INSERT OR REPLACE INTO negative (device, template, config, problem, env, outcome, run) VALUES "
+              "(?,?,?,?,?,?,NULL)")
             .bind(device, source, config, problem, intern(db, environment), info(negative.ending).name)
             .run();
         impl_->count_generation();
@@ -191,7 +208,8 @@ std::size_t Store::fold_spools() {
         const std::vector<Record> records = read_spool(file, &refused);
         put(records);
         count += records.size();
-        if (refused > 0) impl_->warn(fmt::format("{} lines of '{}' are no records and were left out", refused, shown(file)));
+        if (refused > 0)
+            impl_->warn(fmt::format("{} lines of '{}' are no records and were left out", refused, shown(file)));
         std::error_code error;
         fs::remove(file, error);
     }

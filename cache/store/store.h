@@ -50,12 +50,12 @@ struct RunEnd {
     bool interrupted = false;
     std::string method{}, reference{};  ///< as Preparation told them
     double power_w = 0, temperature_max = 0;
-    std::string model_version{};      ///< of predictions
+    std::string model_version{};  ///< of predictions
 };
 
 struct RunSummary {
-    std::size_t records = 0;      ///< ranks this search left in the database
-    bool kept_better = false;     ///< a better set of records was there already and stays
+    std::size_t records = 0;   ///< ranks this search left in the database
+    bool kept_better = false;  ///< a better set of records was there already and stays
     std::size_t negatives = 0, predictions = 0;
 };
 
@@ -63,8 +63,8 @@ struct RunSummary {
 struct StoredTrial {
     std::size_t ordinal = 0;  ///< 1 for the first of its run
     Config config{};
-    Outcome outcome{};          ///< with log and samples
-    std::int64_t ended = 0;   ///< seconds since 1970, UTC
+    Outcome outcome{};       ///< with log and samples
+    std::int64_t ended = 0;  ///< seconds since 1970, UTC
 };
 
 /// One search as stored.
@@ -83,7 +83,7 @@ struct RecordQuery {
     std::string op{};
     std::string device_fp{};
     std::vector<std::byte> problem_key{};
-    Expression where{};           ///< over the problem's key fields, such as "cols >= 4096"; unknown names: no match
+    Expression where{};         ///< over the problem's key fields, such as "cols >= 4096"; unknown names: no match
     bool winners_only = false;  ///< rank 0 only
     bool predicted = false;     ///< predictions in place of measurements
 };
@@ -108,7 +108,7 @@ struct RecordView {
     std::string_view model_version{};
     std::string_view stale{};  ///< empty: fresh
     std::uint32_t crc = 0;
-    OrderKey order{};          ///< compare() puts the better first
+    OrderKey order{};  ///< compare() puts the better first
 };
 
 /// A config that must not be dispatched, and why.
@@ -129,7 +129,7 @@ struct Negative {
 class Store {
 public:
     enum class Mode {
-        read,    ///< writes nothing, creates nothing; a missing file is empty
+        read,  ///< writes nothing, creates nothing; a missing file is empty
         write,
         memory,  ///< nothing on disk: tests, and `--db none`
     };
@@ -139,9 +139,9 @@ public:
         /// One sentence each, without level and full stop; empty: they are dropped.
         std::function<void(const std::string&)> warn{};
         std::chrono::milliseconds patience{10'000};  ///< for other writers
-        bool allow_shared_folder = false;  ///< a cache folder that others may write to
-        bool spool_only = false;           ///< as on a network file system: records go to spool files
-        std::function<std::int64_t()> now{};  ///< seconds since 1970; empty: the system's clock
+        bool allow_shared_folder = false;            ///< a cache folder that others may write to
+        bool spool_only = false;                     ///< as on a network file system: records go to spool files
+        std::function<std::int64_t()> now{};         ///< seconds since 1970; empty: the system's clock
     };
 
     /// Throws Error{usage} for a named file that is not ours or newer than this program, and leaves it as it is. At the
@@ -185,7 +185,8 @@ public:
     /// Best first by the total order within each problem; rows whose checksum fails are left out.
     std::vector<Record> records(const RecordQuery& query, const Today& today) const;
     std::optional<Record> record(const RecordKey& key, const Today& today) const;
-    /// The same rows in no order and without copies: 50 000 take some 10 ms. `where` and `winners_only` are not looked at.
+    /// The same rows in no order and without copies: 50 000 take some 10 ms. `where` and `winners_only` are not looked
+    /// at.
     void scan(const RecordQuery& query, const Today& today, const std::function<void(const RecordView&)>& sink) const;
     /// NVRTC versions of any environment seen, newest first: what binaries may be stored under.
     std::vector<std::pair<int, int>> compilers() const;

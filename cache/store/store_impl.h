@@ -24,8 +24,8 @@ namespace autotune {
 struct ActiveRun {
     RunStart start;
     std::int64_t device = 0, environment = 0, problem = 0;
-    std::map<std::string, std::int64_t> sources{};   ///< template ids by variant
-    std::map<std::string, std::size_t> ordinals{};   ///< of the configs tried, by variant and hash
+    std::map<std::string, std::int64_t> sources{};  ///< template ids by variant
+    std::map<std::string, std::size_t> ordinals{};  ///< of the configs tried, by variant and hash
 
     bool predicts() const noexcept { return start.device.emulated || start.environment.emulator != 0; }
 };

@@ -25,9 +25,17 @@ std::vector<double> samples_from(std::span<const std::byte> bytes) {
 }
 
 json facts_of(const Outcome& o) {
-    return {{"reason", o.reason}, {"method", o.method}, {"max_error", o.max_error}, {"compile_ms", o.compile_ms},
-            {"check_ms", o.check_ms}, {"time_ms", o.time_ms}, {"registers", o.registers}, {"spill_bytes", o.spill_bytes},
-            {"shared_bytes", o.shared_bytes}, {"blocks_per_sm", o.blocks_per_sm}, {"clock_mhz", o.clock_mhz},
+    return {{"reason", o.reason},
+            {"method", o.method},
+            {"max_error", o.max_error},
+            {"compile_ms", o.compile_ms},
+            {"check_ms", o.check_ms},
+            {"time_ms", o.time_ms},
+            {"registers", o.registers},
+            {"spill_bytes", o.spill_bytes},
+            {"shared_bytes", o.shared_bytes},
+            {"blocks_per_sm", o.blocks_per_sm},
+            {"clock_mhz", o.clock_mhz},
             {"time_us", o.time_us}};
 }
 
@@ -54,7 +62,14 @@ void read_facts(const json& facts, Outcome& o) {
 
 std::uint32_t crc_of_trial(std::string_view config_hash, std::string_view ending, std::span<const std::byte> samples,
                            std::string_view facts, bool predicted, bool tainted) {
-    return Crc32{}.add(crc32(config_hash)).add(crc32(ending)).add(samples).add(crc32(facts)).add(predicted).add(tainted).value();
+    return Crc32{}
+        .add(crc32(config_hash))
+        .add(crc32(ending))
+        .add(samples)
+        .add(crc32(facts))
+        .add(predicted)
+        .add(tainted)
+        .value();
 }
 
 }  // namespace
@@ -66,21 +81,25 @@ void put_trial(Database& trials, RunId run, std::int64_t problem, std::int64_t s
     const std::string_view ending = info(outcome.ending).name;
     const std::int64_t config = intern(trials, op, trial.config);
     trials
-        .query("INSERT INTO trial (run, problem, config, template, ordinal, outcome, time_ns, samples, predicted, tainted, ended, "
-               "facts_json, log, crc) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14) ON CONFLICT DO UPDATE SET "
-               "template = ?4, outcome = ?6, time_ns = ?7, samples = ?8, predicted = ?9, tainted = ?10, ended = ?11, "
-               "facts_json = ?12, log = ?13, crc = ?14")
+        .query(
+            "INSERT INTO trial (run, problem, config, template, ordinal, outcome, time_ns, samples, predicted, "
+            "tainted, ended, "
+            "facts_json, log, crc) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14) ON CONFLICT DO UPDATE SET "
+            "template = ?4, outcome = ?6, time_ns = ?7, samples = ?8, predicted = ?9, tainted = ?10, ended = ?11, "
+            "facts_json = ?12, log = ?13, crc = ?14")
         .bind(run, problem, config, source, trial.ordinal, ending, std::llround(outcome.time_us * 1000.0),
               bytes_of(outcome.samples_us), outcome.predicted, outcome.tainted, trial.ended, facts,
               std::string_view{outcome.log}.substr(0, longest_log),
-              crc_of_trial(trial.config.hash(), ending, bytes_of(outcome.samples_us), facts, outcome.predicted, outcome.tainted))
+              crc_of_trial(trial.config.hash(), ending, bytes_of(outcome.samples_us), facts, outcome.predicted,
+                           outcome.tainted))
         .run();
 }
 
 void scan_trials(Database& trials, RunId run, const std::function<void(const TrialRow&)>& sink, std::int64_t ordinal) {
     Entities entities{trials};
     Query row = trials.query(
-        "SELECT config, template, ordinal, outcome, samples, predicted, tainted, ended, facts_json, log, crc FROM trial "
+        "SELECT config, template, ordinal, outcome, samples, predicted, tainted, ended, facts_json, log, crc FROM "
+        "trial "
         "WHERE run = ?1 AND ?2 IN (0, ordinal) ORDER BY ordinal");
     row.bind(run, ordinal);
     while (row.step()) {
@@ -88,10 +107,13 @@ void scan_trials(Database& trials, RunId run, const std::function<void(const Tri
         const std::optional<Ending> ending = ending_named(row.text(3));
         if (!config || !ending) continue;
         const bool predicted = row.integer(5) != 0, tainted = row.integer(6) != 0;
-        if (crc_of_trial(config->hash, row.text(3), row.blob(4), row.text(8), predicted, tainted) != static_cast<std::uint32_t>(row.integer(10)))
+        if (crc_of_trial(config->hash, row.text(3), row.blob(4), row.text(8), predicted, tainted) !=
+            static_cast<std::uint32_t>(row.integer(10)))
             continue;
-        TrialRow out{.source = row.integer(1), .trial = {.ordinal = static_cast<std::size_t>(row.integer(2)),
-                                                         .config = config->value, .ended = row.integer(7)}};
+        TrialRow out{
+            .source = row.integer(1),
+            .trial = {
+                .ordinal = static_cast<std::size_t>(row.integer(2)), .config = config->value, .ended = row.integer(7)}};
         Outcome& outcome = out.trial.outcome;
         read_facts(json::parse(row.text(8)), outcome);
         outcome.ending = *ending;

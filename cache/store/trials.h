@@ -14,7 +14,8 @@ namespace autotune {
 
 /// Puts the outcome in place of an earlier one of the same run and config, whose ordinal stays.
 /// source: its template's id in tune.db.
-void put_trial(Database& trials, RunId run, std::int64_t problem, std::int64_t source, std::string_view op, const StoredTrial& trial);
+void put_trial(Database& trials, RunId run, std::int64_t problem, std::int64_t source, std::string_view op,
+               const StoredTrial& trial);
 
 /// A trial with the template that it tried.
 struct TrialRow {
@@ -22,7 +23,8 @@ struct TrialRow {
     StoredTrial trial{};
 };
 /// Those of a run in order of their ordinals, or the one of that ordinal; rows whose checksum fails are left out.
-void scan_trials(Database& trials, RunId run, const std::function<void(const TrialRow&)>& sink, std::int64_t ordinal = 0);
+void scan_trials(Database& trials, RunId run, const std::function<void(const TrialRow&)>& sink,
+                 std::int64_t ordinal = 0);
 
 }  // namespace autotune
 #endif

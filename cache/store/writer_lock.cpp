@@ -16,7 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-int open_lock_file(const std::filesystem::path& path) { return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600); }
+int open_lock_file(const std::filesystem::path& path) {
+    return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+}
 
 /// Polls, since flock knows no timeout; the waits are random, so that equals get equal shares.
 bool lock_until(int file, Clock::time_point deadline, std::chrono::microseconds longest_wait) {

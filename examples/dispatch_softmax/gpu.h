@@ -28,7 +28,8 @@ inline CudaCalls& cuda() {
 
 inline void require(CUresult status, const char* what) {
     if (status != CUDA_SUCCESS)
-        throw autotune::Error{autotune::Error::Kind::device, std::string{what} + " failed with status " + std::to_string(status)};
+        throw autotune::Error{autotune::Error::Kind::device,
+                              std::string{what} + " failed with status " + std::to_string(status)};
 }
 
 /// Opens the driver and enters the first GPU's primary context.
@@ -40,7 +41,9 @@ public:
             why_not_ = "there is no NVIDIA driver here";
             return;
         }
-        const auto find = [library](auto& call, const char* name) { call = reinterpret_cast<std::decay_t<decltype(call)>>(dlsym(library, name)); };
+        const auto find = [library](auto& call, const char* name) {
+            call = reinterpret_cast<std::decay_t<decltype(call)>>(dlsym(library, name));
+        };
         CudaCalls& calls = cuda();
         find(calls.init, "cuInit");
         find(calls.retain, "cuDevicePrimaryCtxRetain");
@@ -74,7 +77,9 @@ public:
     GpuArray& operator=(const GpuArray&) = delete;
     ~GpuArray() { cuda().free(address_); }
     const void* data() const { return reinterpret_cast<const void*>(address_); }
-    void read(std::vector<float>& out) const { require(cuda().to_host(out.data(), address_, bytes_), "copying from the GPU"); }
+    void read(std::vector<float>& out) const {
+        require(cuda().to_host(out.data(), address_, bytes_), "copying from the GPU");
+    }
 
 private:
     CUdeviceptr address_ = 0;

@@ -42,25 +42,29 @@ int run(std::int64_t rows, std::int64_t cols) {
     const GpuArray device_x{x}, device_y{y};
 
     // Once an application, and once a call site.
-    autotune::Dispatcher dispatcher{{.log = [](const std::string& sentence) { std::fprintf(stderr, "note: %s\n", sentence.c_str()); }}};
+    autotune::Dispatcher dispatcher{
+        {.log = [](const std::string& sentence) { std::fprintf(stderr, "note: %s\n", sentence.c_str()); }}};
     const autotune::Handle softmax = dispatcher.prepare("softmax", {{"dtype", std::string{"f32"}}});
 
     // Each call: shapes and addresses; a shape that was seen before costs about as much as the launch itself.
     const std::int64_t shape[] = {rows, cols};
-    const autotune::TensorArgument tensors[] = {{.data = device_x.data(), .dtype = autotune::DType::f32, .shape = shape},
-                                                {.data = device_y.data(), .dtype = autotune::DType::f32, .shape = shape}};
+    const autotune::TensorArgument tensors[] = {
+        {.data = device_x.data(), .dtype = autotune::DType::f32, .shape = shape},
+        {.data = device_y.data(), .dtype = autotune::DType::f32, .shape = shape}};
     const autotune::Decision decision = dispatcher.launch(softmax, tensors, {}, nullptr);
     if (!decision.launched) {
-        std::fprintf(stderr, "error: softmax was not launched: %.*s\n", static_cast<int>(decision.why.size()), decision.why.data());
+        std::fprintf(stderr, "error: softmax was not launched: %.*s\n", static_cast<int>(decision.why.size()),
+                     decision.why.data());
         return 1;
     }
     device_y.read(y);
 
     const double error = largest_error(x, y, rows, cols);
     const std::string_view rung = autotune::name_of(decision.rung);
-    std::printf("softmax rows=%lld cols=%lld dtype=f32: %.*s (%.*s), %.*s%s\n", static_cast<long long>(rows), static_cast<long long>(cols),
-                static_cast<int>(rung.size()), rung.data(), static_cast<int>(decision.why.size()), decision.why.data(),
-                static_cast<int>(decision.config.size()), decision.config.data(), decision.verified ? ", verified" : "");
+    std::printf("softmax rows=%lld cols=%lld dtype=f32: %.*s (%.*s), %.*s%s\n", static_cast<long long>(rows),
+                static_cast<long long>(cols), static_cast<int>(rung.size()), rung.data(),
+                static_cast<int>(decision.why.size()), decision.why.data(), static_cast<int>(decision.config.size()),
+                decision.config.data(), decision.verified ? ", verified" : "");
     std::printf("largest error against the CPU: %.2g\n", error);
     return error < 1e-6 ? 0 : 1;
 }
@@ -70,7 +74,8 @@ int run(std::int64_t rows, std::int64_t cols) {
 int main(int count, char** arguments) {
     constexpr int skipped = 77;  // what ctest takes for "cannot run here"
     try {
-        const std::int64_t rows = count > 1 ? std::atoll(arguments[1]) : 4096, cols = count > 2 ? std::atoll(arguments[2]) : 4096;
+        const std::int64_t rows = count > 1 ? std::atoll(arguments[1]) : 4096,
+                           cols = count > 2 ? std::atoll(arguments[2]) : 4096;
         if (rows < 1 || cols < 1 || rows * cols > (std::int64_t{1} << 30)) {
             std::fprintf(stderr, "usage: dispatch_softmax [ROWS [COLS]]\n");
             return 1;

@@ -3,10 +3,11 @@
 ///     autotune::Dispatcher dispatcher;                                       // the user's database
 ///     const autotune::Handle softmax = dispatcher.prepare("softmax", {{"dtype", "bf16"}});
 ///     const std::int64_t shape[] = {rows, cols};
-///     const autotune::TensorArgument tensors[] = {{x, autotune::DType::bf16, shape}, {y, autotune::DType::bf16, shape}};
-///     const autotune::Decision decision = dispatcher.launch(softmax, tensors, {}, stream);
+///     const autotune::TensorArgument tensors[] = {{x, autotune::DType::bf16, shape}, {y, autotune::DType::bf16,
+///     shape}}; const autotune::Decision decision = dispatcher.launch(softmax, tensors, {}, stream);
 ///
-/// An application links autotune::dispatcher. Neither the driver nor NVRTC is linked: both are opened when first needed.
+/// An application links autotune::dispatcher. Neither the driver nor NVRTC is linked: both are opened when first
+/// needed.
 #ifndef AUTOTUNE_DISPATCHER_H
 #define AUTOTUNE_DISPATCHER_H
 
@@ -53,7 +54,7 @@ enum class Rung {
     exact,        ///< tuned for this very problem on this kind of GPU, with today's source and compiler
     exact_stale,  ///< the same, but source, space or compiler have changed since
     default_config,
-    none,         ///< nothing could be launched: `Decision::error` and `why` say what is in the way
+    none,  ///< nothing could be launched: `Decision::error` and `why` say what is in the way
 };
 inline constexpr std::array<std::string_view, 4> rung_names{"exact", "exact, stale", "default", "none"};
 constexpr std::string_view name_of(Rung rung) noexcept { return rung_names[static_cast<std::size_t>(rung)]; }
@@ -64,12 +65,13 @@ struct Decision {
     bool verified = false;  ///< checked again after timing, with other seeds and ragged problems
     bool stale = false;
     bool launched = false;
-    int error = 0;  ///< CUresult of the last thing that failed; 0: nothing did
+    int error = 0;              ///< CUresult of the last thing that failed; 0: nothing did
     std::string_view config{};  ///< `warp_row THREADS=256 VEC=8`
     std::string_view why{};     ///< one sentence
 };
 
-/// An op with some fields fixed, made once a call site. A small value: copy it freely. Valid while its dispatcher lives.
+/// An op with some fields fixed, made once a call site. A small value: copy it freely. Valid while its dispatcher
+/// lives.
 class Handle {
 public:
     Handle() = default;
@@ -90,7 +92,7 @@ struct Miss {
 /// What the ladder saw for one problem, for `autotune why`.
 struct Explanation {
     struct Row {
-        std::string rung;     ///< "exact", "stale"
+        std::string rung;  ///< "exact", "stale"
         std::string problem, config;
         double time_us = 0;
         std::string state;    ///< "fresh, verified"; why it is stale
@@ -104,8 +106,8 @@ struct Explanation {
     std::vector<std::pair<std::string, std::string>> closest;
 };
 
-/// Answers calls from a database. Any number of threads use one dispatcher at once. A call whose problem was seen before
-/// takes no lock and allocates nothing; the first call of a problem reads, loads and perhaps compiles.
+/// Answers calls from a database. Any number of threads use one dispatcher at once. A call whose problem was seen
+/// before takes no lock and allocates nothing; the first call of a problem reads, loads and perhaps compiles.
 ///
 /// Want of tuning never stops an application: a config that fails to load or to launch is not used again, the next best
 /// one runs, in the end the op's default. While a stream is being captured only kernels that are already loaded are
@@ -115,11 +117,11 @@ public:
     struct Options {
         /// Database files; rows of all compete. One that is no database of ours is ignored with a line in the log.
         std::vector<std::string> databases{};
-        bool user_database = true;   ///< the user's own as well: AUTOTUNE_DB, or ~/.cache/autotune/1/tune.db
-        const OpSet* ops = nullptr;  ///< null: the built-in ops. Must outlive the dispatcher
-        bool compile = true;         ///< with NVRTC, where a kernel's binary is not stored
-        bool keep_binaries = true;   ///< what was compiled goes beside the user's database
-        std::size_t most_problems = 65'536;     ///< remembered; beyond it those used longest ago go
+        bool user_database = true;           ///< the user's own as well: AUTOTUNE_DB, or ~/.cache/autotune/1/tune.db
+        const OpSet* ops = nullptr;          ///< null: the built-in ops. Must outlive the dispatcher
+        bool compile = true;                 ///< with NVRTC, where a kernel's binary is not stored
+        bool keep_binaries = true;           ///< what was compiled goes beside the user's database
+        std::size_t most_problems = 65'536;  ///< remembered; beyond it those used longest ago go
         std::function<void(const std::string&)> log{};  ///< one sentence each, each said once; empty: nowhere
     };
 
@@ -129,19 +131,19 @@ public:
     Dispatcher(const Dispatcher&) = delete;
     Dispatcher& operator=(const Dispatcher&) = delete;
 
-    /// Throws Error{usage} for an unknown op, field or choice. Fields left out are found at each call: dims from shapes,
-    /// dtypes from tensors, others by the op's defaults.
+    /// Throws Error{usage} for an unknown op, field or choice. Fields left out are found at each call: dims from
+    /// shapes, dtypes from tensors, others by the op's defaults.
     Handle prepare(std::string_view op, const FieldValues& fields = {});
 
-    /// Launches on the stream, which belongs to the current context. tensors: in the op's order, all of them. scalars: in
-    /// the op's order; those left out have the op's defaults.
-    /// Throws Error{usage} for arguments that contradict the op, and nothing else.
-    Decision launch(const Handle& handle, std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
-                    CUstream_st* stream);
+    /// Launches on the stream, which belongs to the current context. tensors: in the op's order, all of them. scalars:
+    /// in the op's order; those left out have the op's defaults. Throws Error{usage} for arguments that contradict the
+    /// op, and nothing else.
+    Decision launch(const Handle& handle, std::span<const TensorArgument> tensors,
+                    std::span<const ScalarArgument> scalars, CUstream_st* stream);
 
     /// Decides, loads and allocates for such a call, and launches nothing: before a capture.
-    Decision ready(const Handle& handle, std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
-                   CUstream_st* stream);
+    Decision ready(const Handle& handle, std::span<const TensorArgument> tensors,
+                   std::span<const ScalarArgument> scalars, CUstream_st* stream);
 
     /// Reads the databases again now; otherwise that happens on a miss, at most once a second.
     void refresh();

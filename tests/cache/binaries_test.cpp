@@ -19,7 +19,8 @@ Binary binary(char digit, std::size_t bytes = 1000) {
     Binary binary{.key = key_of(digit), .artefact = {}, .source = "scale.cu", .nvrtc_major = 13};
     binary.artefact.arch = "sm_90a";
     binary.artefact.cubin.assign(bytes, static_cast<std::byte>(digit));
-    binary.artefact.kernels = {{.name = "scale<4>", .symbol = "_Z5scale", .registers = 40, .static_shared_bytes = 1024}};
+    binary.artefact.kernels = {
+        {.name = "scale<4>", .symbol = "_Z5scale", .registers = 40, .static_shared_bytes = 1024}};
     return binary;
 }
 
@@ -89,7 +90,8 @@ TEST(BinaryStore, TellsWhichCompilersThereAreOfASourceNewestFirst) {
         ASSERT_TRUE(store.put(one));
     }
     store.put(binary('b'));
-    EXPECT_EQ(store.keys_of(std::string(64, 'a')), (std::vector<std::string>{key_of('a'), key_of('a', "12.10"), key_of('a', "12.9")}));
+    EXPECT_EQ(store.keys_of(std::string(64, 'a')),
+              (std::vector<std::string>{key_of('a'), key_of('a', "12.10"), key_of('a', "12.9")}));
     EXPECT_TRUE(store.keys_of(std::string(64, 'c')).empty());
 }
 
@@ -112,8 +114,13 @@ TEST(BinaryStore, SeveralWritersOfOneKeyLeaveOneWholeFile) {
 }
 
 TEST(BinaryKey, ChangesWithEverythingThatDecidesTheBytes) {
-    const SourceSpec spec{.source = "scale.cu", .text = "kernel", .headers = {{"a.cuh", "x"}}, .defines = {{"VEC", "4"}},
-                          .options = {"-lineinfo"}, .entries = {"scale"}, .arch = ""};
+    const SourceSpec spec{.source = "scale.cu",
+                          .text = "kernel",
+                          .headers = {{"a.cuh", "x"}},
+                          .defines = {{"VEC", "4"}},
+                          .options = {"-lineinfo"},
+                          .entries = {"scale"},
+                          .arch = ""};
     const std::vector<std::string_view> options{"-std=c++17"};
     const std::string base = binary_key(spec, options, "sm_90", 13, 0);
     EXPECT_TRUE(base.ends_with("-13.0")) << base;

@@ -1,6 +1,5 @@
-// Goal: whatever state the file is in, a search goes on, nothing that was committed is lost, and a file that is not ours
-// or was named by somebody is left as it is.
-// Method: real files in a folder of their own, damaged byte by byte.
+// Goal: whatever state the file is in, a search goes on, nothing that was committed is lost, and a file that is not
+// ours or was named by somebody is left as it is. Method: real files in a folder of their own, damaged byte by byte.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -45,10 +44,13 @@ std::string text_of(const fs::path& path, const char* sql) {
     sqlite3* connection = nullptr;
     std::string text;
     sqlite3_open(path.c_str(), &connection);
-    sqlite3_exec(connection, sql, [](void* out, int, char** values, char**) {
-        *static_cast<std::string*>(out) += std::string{values[0] ? values[0] : "NULL"} + "\n";
-        return 0;
-    }, &text, nullptr);
+    sqlite3_exec(
+        connection, sql,
+        [](void* out, int, char** values, char**) {
+            *static_cast<std::string*>(out) += std::string{values[0] ? values[0] : "NULL"} + "\n";
+            return 0;
+        },
+        &text, nullptr);
     sqlite3_close(connection);
     return text;
 }
@@ -63,7 +65,8 @@ protected:
     }
     void TearDown() override { ::unsetenv("AUTOTUNE_CACHE_DIR"); }
     Store open(Store::Mode mode = Store::Mode::write) {
-        return Store::open({.mode = mode, .warn = [this](const std::string& sentence) { warnings_.push_back(sentence); }});
+        return Store::open(
+            {.mode = mode, .warn = [this](const std::string& sentence) { warnings_.push_back(sentence); }});
     }
     std::size_t files_like(const std::string& part) const {
         std::size_t count = 0;
@@ -92,8 +95,14 @@ TEST_F(OwnPlace, OpeningACurrentFileWritesNothing) {
     const std::string before = bytes_of(path_), trials_before = bytes_of(trials_path(path_));
     const auto changed = fs::last_write_time(path_);
     const std::size_t files = files_like("");
-    { Store store = open(); EXPECT_EQ(store.records({}, today()).size(), 1u); }
-    { Store store = open(Store::Mode::read); EXPECT_EQ(store.records({}, today()).size(), 1u); }
+    {
+        Store store = open();
+        EXPECT_EQ(store.records({}, today()).size(), 1u);
+    }
+    {
+        Store store = open(Store::Mode::read);
+        EXPECT_EQ(store.records({}, today()).size(), 1u);
+    }
     EXPECT_EQ(bytes_of(path_), before);
     EXPECT_EQ(bytes_of(trials_path(path_)), trials_before);
     EXPECT_EQ(fs::last_write_time(path_), changed);
@@ -109,7 +118,9 @@ TEST_F(OwnPlace, AReaderOfNothingMakesNothing) {
 
 TEST_F(OwnPlace, ADamagedFileIsSetAsideOnceAndTheSearchGoesOn) {
     { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
-    write_bytes(path_, "this is no database, but it is longer than a header of SQLite, which has a hundred bytes, so that it is read whole");
+    write_bytes(path_,
+                "this is no database, but it is longer than a header of SQLite, which has a hundred bytes, so that it "
+                "is read whole");
     Store store = open();
     EXPECT_EQ(warnings_.size(), 1u);
     EXPECT_EQ(files_like("tune.db.broken"), 1u);
@@ -131,14 +142,18 @@ TEST_F(OwnPlace, DamageThatShowsDuringASearchDoesNotStopIt) {
     std::string bytes = bytes_of(path_);
     std::fill(bytes.begin() + 4096, bytes.end(), '\x55');
     write_bytes(path_, bytes);
-    const RunSummary summary = store.finish_run(run, {.finalists = {finalist(config(256), 50.0)}, .evaluated = 9, .space_size = 64});
+    const RunSummary summary =
+        store.finish_run(run, {.finalists = {finalist(config(256), 50.0)}, .evaluated = 9, .space_size = 64});
     EXPECT_EQ(summary.records, 1u);
     EXPECT_EQ(files_like("tune.db.broken"), 1u);
     EXPECT_EQ(open().records({}, today()).size(), 1u);
 }
 
 TEST_F(OwnPlace, AFlippedByteIsAMissAndTheNextWriteRemovesIt) {
-    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); search(*std::make_unique<Store>(open()), start(2048), {{config(64), 5.0}}); }
+    {
+        search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
+        search(*std::make_unique<Store>(open()), start(2048), {{config(64), 5.0}});
+    }
     execute(path_, "UPDATE config SET body_json = replace(body_json, '256', '928')");
     Store store = open();
     EXPECT_EQ(text_of(path_, "PRAGMA integrity_check"), "ok\n") << "SQLite does not see it";
@@ -153,8 +168,8 @@ TEST_F(OwnPlace, AFlippedByteIsAMissAndTheNextWriteRemovesIt) {
 TEST_F(OwnPlace, EveryColumnOfARecordIsCovered) {
     { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
     const std::string sound = bytes_of(path_);
-    for (const char* column : {"time_ns", "lo_ns", "hi_ns", "samples", "default_ns", "evaluated", "space_size", "effort", "verified",
-                               "max_err", "tuned_at", "nvrtc_minor", "rank"}) {
+    for (const char* column : {"time_ns", "lo_ns", "hi_ns", "samples", "default_ns", "evaluated", "space_size",
+                               "effort", "verified", "max_err", "tuned_at", "nvrtc_minor", "rank"}) {
         execute(path_, ("UPDATE record SET " + std::string{column} + " = " + column + " + 1").c_str());
         EXPECT_TRUE(open(Store::Mode::read).records({}, today()).empty()) << column;
         write_bytes(path_, sound);
@@ -201,7 +216,8 @@ TEST_F(OwnPlace, AFolderThatOthersMayWriteToIsRefused) {
 
 TEST_F(OwnPlace, OnSharedFileSystemsRecordsGoToSpoolFilesThatReadersMerge) {
     const auto shared = [this](Store::Mode mode) {
-        return Store::open({.mode = mode, .warn = [this](const std::string& s) { warnings_.push_back(s); }, .spool_only = true});
+        return Store::open(
+            {.mode = mode, .warn = [this](const std::string& s) { warnings_.push_back(s); }, .spool_only = true});
     };
     {
         Store store = shared(Store::Mode::write);
@@ -233,9 +249,12 @@ TEST_F(OwnPlace, AReaderRollsBackWhatAKilledWriterLeft) {
     if (child == 0) {  // dies in the middle of a transaction whose pages have reached the file
         sqlite3* connection = nullptr;
         sqlite3_open(path_.c_str(), &connection);
-        sqlite3_exec(connection, "PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE; UPDATE record SET time_ns = 1; "
-                     "CREATE TABLE filler(x); INSERT INTO filler WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c "
-                     "WHERE i < 3000) SELECT zeroblob(1000) FROM c", nullptr, nullptr, nullptr);
+        sqlite3_exec(
+            connection,
+            "PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE; UPDATE record SET time_ns = 1; "
+            "CREATE TABLE filler(x); INSERT INTO filler WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c "
+            "WHERE i < 3000) SELECT zeroblob(1000) FROM c",
+            nullptr, nullptr, nullptr);
         ::kill(::getpid(), SIGKILL);
     }
     int status = 0;
@@ -286,7 +305,8 @@ TEST_F(OwnPlace, ALockHeldTooLongSpoolsTheResultAndNamesTheHolder) {
         FAIL() << "it wrote though another held the lock";
     } catch (const Error& error) {
         EXPECT_EQ(error.kind(), Error::Kind::store);
-        EXPECT_NE(std::string{error.what()}.find("process " + std::to_string(::getpid())), std::string::npos) << error.what();
+        EXPECT_NE(std::string{error.what()}.find("process " + std::to_string(::getpid())), std::string::npos)
+            << error.what();
         EXPECT_NE(std::string{error.what()}.find("1 record waits"), std::string::npos) << error.what();
         EXPECT_EQ(error.help(), "autotune db compact");
     }
@@ -377,7 +397,8 @@ TEST(Schema, EveryTableIsStrictAndNothingRunsByItself) {
     const fs::path path = folder / "tune.db";
     Store::open({.path = path});
     for (const fs::path& file : {path, trials_path(path)}) {
-        EXPECT_EQ(text_of(file, "SELECT name FROM pragma_table_list WHERE NOT strict AND name NOT LIKE 'sqlite_%'"), "");
+        EXPECT_EQ(text_of(file, "SELECT name FROM pragma_table_list WHERE NOT strict AND name NOT LIKE 'sqlite_%'"),
+                  "");
         EXPECT_EQ(text_of(file, "SELECT name FROM sqlite_schema WHERE type NOT IN ('table', 'index')"), "");
     }
 }

@@ -69,8 +69,9 @@ grid = ["ceil_div(n, 256)"]
 block = [256]
 args = ["x", "y", "i32(n)", "alpha"]
 )toml";
-    const MemoryFiles files{{{"scale.cu", "extern \"C\" __global__ void scale_naive(const T* x, T* y, int n, float alpha) {}\n"
-                                          "extern \"C\" __global__ void scale_vector(const T* x, T* y, int n, float alpha) {}\n"}}};
+    const MemoryFiles files{{{"scale.cu",
+                              "extern \"C\" __global__ void scale_naive(const T* x, T* y, int n, float alpha) {}\n"
+                              "extern \"C\" __global__ void scale_vector(const T* x, T* y, int n, float alpha) {}\n"}}};
     return load_op(toml, files, "scale.toml");
 }
 
@@ -83,12 +84,16 @@ Config naive_config() { return {.variant = "naive", .values = {}}; }
 DispatchSetting::DispatchSetting() { driver.argument_count = 4; }
 
 Instance DispatchSetting::instance(std::int64_t n, const std::string& dtype, int align) const {
-    return Instance::make(op(), {{"n", n}, {"dtype", dtype}}, identify(0).limits, {.align = {{"x", align}, {"y", align}}});
+    return Instance::make(op(), {{"n", n}, {"dtype", dtype}}, identify(0).limits,
+                          {.align = {{"x", align}, {"y", align}}});
 }
 
 RunStart DispatchSetting::start(std::int64_t n) const {
-    return {.device = identify(0), .environment = environment(), .templates = templates_of(op()),
-            .problem = problem_of(instance(n)), .info = {.strategy = "local"}};
+    return {.device = identify(0),
+            .environment = environment(),
+            .templates = templates_of(op()),
+            .problem = problem_of(instance(n)),
+            .info = {.strategy = "local"}};
 }
 
 void DispatchSetting::tuned(std::int64_t n, const std::vector<std::pair<Config, double>>& times, Verified verified) {
@@ -106,8 +111,11 @@ void DispatchSetting::put_binary(const Config& config, std::int64_t n, std::pair
     BinaryStore store{folder / "binaries"};
     const std::string text = config.text();
     for (const SourceSpec& source : instance(n).sources(config)) {
-        Binary binary{.key = binary_key(source, Compiler::fixed_options(), "sm_90a", nvrtc.first, nvrtc.second), .artefact = {},
-                      .source = source.source, .nvrtc_major = nvrtc.first, .nvrtc_minor = nvrtc.second};
+        Binary binary{.key = binary_key(source, Compiler::fixed_options(), "sm_90a", nvrtc.first, nvrtc.second),
+                      .artefact = {},
+                      .source = source.source,
+                      .nvrtc_major = nvrtc.first,
+                      .nvrtc_minor = nvrtc.second};
         binary.artefact.arch = "sm_90a";
         for (const char c : text) binary.artefact.cubin.push_back(static_cast<std::byte>(c));
         binary.artefact.cubin.push_back(std::byte{0});
@@ -116,7 +124,10 @@ void DispatchSetting::put_binary(const Config& config, std::int64_t n, std::pair
 }
 
 Dispatcher::Options DispatchSetting::options() {
-    return {.databases = {(folder / "tune.db").string()}, .user_database = false, .ops = &ops, .compile = false,
+    return {.databases = {(folder / "tune.db").string()},
+            .user_database = false,
+            .ops = &ops,
+            .compile = false,
             .log = [this](const std::string& sentence) { logged.push_back(sentence); }};
 }
 
@@ -133,8 +144,8 @@ struct Arguments {
 
 }  // namespace
 
-Decision DispatchSetting::launch(Dispatcher& dispatcher, const Handle& handle, std::int64_t n, CUstream stream, std::uintptr_t shift,
-                                 double alpha) {
+Decision DispatchSetting::launch(Dispatcher& dispatcher, const Handle& handle, std::int64_t n, CUstream stream,
+                                 std::uintptr_t shift, double alpha) {
     const Arguments arguments{n, shift};
     const ScalarArgument scalars[] = {alpha};
     return dispatcher.launch(handle, arguments.tensors, scalars, stream);

@@ -30,15 +30,16 @@ public:
     const Op& op() const { return ops.find("scale"); }
     Instance instance(std::int64_t n, const std::string& dtype = "f32", int align = 16) const;
     /// Stores a search: the configs with their times, the fastest first.
-    void tuned(std::int64_t n, const std::vector<std::pair<Config, double>>& times, Verified verified = Verified::verified);
+    void tuned(std::int64_t n, const std::vector<std::pair<Config, double>>& times,
+               Verified verified = Verified::verified);
     /// Puts a binary where the dispatcher looks, its bytes the config's text.
     void put_binary(const Config& config, std::int64_t n, std::pair<int, int> nvrtc = {13, 0});
     Dispatcher::Options options();
     RunStart start(std::int64_t n) const;
 
     /// A call with n elements at addresses that are 256-byte aligned, shifted by `shift` bytes.
-    Decision launch(Dispatcher& dispatcher, const Handle& handle, std::int64_t n, CUstream stream = nullptr, std::uintptr_t shift = 0,
-                    double alpha = 2.0);
+    Decision launch(Dispatcher& dispatcher, const Handle& handle, std::int64_t n, CUstream stream = nullptr,
+                    std::uintptr_t shift = 0, double alpha = 2.0);
     Decision ready(Dispatcher& dispatcher, const Handle& handle, std::int64_t n, CUstream stream = nullptr);
 };
 

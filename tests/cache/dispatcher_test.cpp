@@ -3,6 +3,7 @@
 #include "autotune/dispatcher.h"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <atomic>
 #include <bit>
@@ -121,7 +122,9 @@ TEST_F(Dispatching, TheSecondRankRunsWhereTheFirstCannot) {
     put_binary(vector_config(8, 128), 1024);
     put_binary(vector_config(2, 64), 1024);
     const std::string winner = vector_config(8, 128).text();
-    driver.on_launch = [winner](const std::string& binary) { return binary == winner ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_SUCCESS; };
+    driver.on_launch = [winner](const std::string& binary) {
+        return binary == winner ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_SUCCESS;
+    };
     Dispatcher dispatcher{options()};
     const Handle handle = dispatcher.prepare("scale");
     const Decision decision = launch(dispatcher, handle, 1024);
@@ -139,7 +142,9 @@ TEST_F(Dispatching, AKernelThatBeginsToFailIsReplacedInTheSameCall) {
     const Handle handle = dispatcher.prepare("scale");
     EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
     const std::string winner = vector_config(8, 128).text();
-    driver.on_launch = [winner](const std::string& binary) { return binary == winner ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_SUCCESS; };
+    driver.on_launch = [winner](const std::string& binary) {
+        return binary == winner ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_SUCCESS;
+    };
     const Decision decision = launch(dispatcher, handle, 1024);
     EXPECT_TRUE(decision.launched);
     EXPECT_EQ(decision.rung, Rung::default_config);
@@ -165,7 +170,9 @@ TEST_F(Dispatching, ABinaryThatDoesNotLoadGivesWayToTheDefault) {
     tuned(1024, {{vector_config(8, 128), 40.0}});
     put_binary(vector_config(8, 128), 1024);
     const std::string winner = vector_config(8, 128).text();
-    driver.on_load = [winner](const std::string& binary) { return binary == winner ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_SUCCESS; };
+    driver.on_load = [winner](const std::string& binary) {
+        return binary == winner ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_SUCCESS;
+    };
     Dispatcher dispatcher{options()};
     EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::default_config);
 }
@@ -208,7 +215,8 @@ TEST_F(Dispatching, ConfigsThatFailedTheirTrialsAreNotDispatched) {
     {
         Store store = Store::open({.path = folder / "tune.db"});
         const RunId run = store.begin_run(start(1024));
-        store.finish_run(run, {.finalists = {finalist(vector_config(8, 128), 40.0)}, .evaluated = 20, .space_size = 64});
+        store.finish_run(run,
+                         {.finalists = {finalist(vector_config(8, 128), 40.0)}, .evaluated = 20, .space_size = 64});
     }
     put_binary(vector_config(8, 128), 1024);
     Dispatcher dispatcher{options()};
@@ -251,6 +259,21 @@ TEST_F(Dispatching, AForeignFileIsIgnoredWithOneLine) {
     EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::default_config);
     EXPECT_EQ(std::filesystem::file_size(folder / "tune.db"), 14u) << "it was touched";
     EXPECT_EQ(logged.size(), 2u) << "the file once, the miss once";
+}
+
+TEST_F(Dispatching, ALockedDatabaseCostsOnlyTheCallsUntilItIsFree) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    sqlite3* other = nullptr;
+    ASSERT_EQ(sqlite3_open((folder / "tune.db").c_str(), &other), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(other, "BEGIN EXCLUSIVE", nullptr, nullptr, nullptr), SQLITE_OK);
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::default_config);
+    sqlite3_exec(other, "ROLLBACK", nullptr, nullptr, nullptr);
+    sqlite3_close(other);
+    dispatcher.refresh();
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
 }
 
 // -- capture

@@ -25,40 +25,85 @@ void forbidden_in_capture(const char* call) {
 
 int attribute_of(CUdevice_attribute which) {
     switch (which) {
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: return 9;
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return 0;
-        case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return current->sm_count;
-        case CU_DEVICE_ATTRIBUTE_WARP_SIZE: return 32;
-        case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: return 1024;
-        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: return 232448;
-        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: return 233472;
-        case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: return 65536;
-        case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: return 2048;
-        case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: return 32;
-        case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: return 60 << 20;
-        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: return 2147483647;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+            return 9;
+        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+            return 0;
+        case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+            return current->sm_count;
+        case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+            return 32;
+        case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+            return 1024;
+        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+            return 232448;
+        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+            return 233472;
+        case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
+            return 65536;
+        case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+            return 2048;
+        case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
+            return 32;
+        case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+            return 60 << 20;
+        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+            return 2147483647;
         case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
-        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: return 65535;
-        default: return 1024;
+        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+            return 65535;
+        default:
+            return 1024;
     }
 }
 
 void fill_device_calls(DriverCalls& calls) {
-    calls.cuDriverGetVersion = [](int* version) { *version = 13000; return CUDA_SUCCESS; };
-    calls.cuGetErrorName = [](CUresult, const char** name) { *name = "CUDA_ERROR_OF_THE_TEST"; return CUDA_SUCCESS; };
+    calls.cuDriverGetVersion = [](int* version) {
+        *version = 13000;
+        return CUDA_SUCCESS;
+    };
+    calls.cuGetErrorName = [](CUresult, const char** name) {
+        *name = "CUDA_ERROR_OF_THE_TEST";
+        return CUDA_SUCCESS;
+    };
     calls.cuGetErrorString = calls.cuGetErrorName;
-    calls.cuDeviceGetCount = [](int* count) { *count = current->devices; return CUDA_SUCCESS; };
-    calls.cuDeviceGet = [](CUdevice* device, int ordinal) { *device = ordinal; return CUDA_SUCCESS; };
-    calls.cuDeviceGetName = [](char* name, int size, CUdevice) { std::strncpy(name, "NVIDIA H200", static_cast<std::size_t>(size)); return CUDA_SUCCESS; };
-    calls.cuDeviceGetAttribute = [](int* value, CUdevice_attribute which, CUdevice) { *value = attribute_of(which); return CUDA_SUCCESS; };
-    calls.cuDeviceTotalMem = [](std::size_t* bytes, CUdevice) { *bytes = std::size_t{141} << 30; return CUDA_SUCCESS; };
-    calls.cuDeviceGetUuid = [](CUuuid* uuid, CUdevice) { std::memset(uuid, 7, sizeof *uuid); return CUDA_SUCCESS; };
-    calls.cuDeviceGetPCIBusId = [](char* id, int size, CUdevice) { std::strncpy(id, "0000:65:00.0", static_cast<std::size_t>(size)); return CUDA_SUCCESS; };
-    calls.cuCtxGetDevice = [](CUdevice* device) { *device = current->current_device; return CUDA_SUCCESS; };
+    calls.cuDeviceGetCount = [](int* count) {
+        *count = current->devices;
+        return CUDA_SUCCESS;
+    };
+    calls.cuDeviceGet = [](CUdevice* device, int ordinal) {
+        *device = ordinal;
+        return CUDA_SUCCESS;
+    };
+    calls.cuDeviceGetName = [](char* name, int size, CUdevice) {
+        std::strncpy(name, "NVIDIA H200", static_cast<std::size_t>(size));
+        return CUDA_SUCCESS;
+    };
+    calls.cuDeviceGetAttribute = [](int* value, CUdevice_attribute which, CUdevice) {
+        *value = attribute_of(which);
+        return CUDA_SUCCESS;
+    };
+    calls.cuDeviceTotalMem = [](std::size_t* bytes, CUdevice) {
+        *bytes = std::size_t{141} << 30;
+        return CUDA_SUCCESS;
+    };
+    calls.cuDeviceGetUuid = [](CUuuid* uuid, CUdevice) {
+        std::memset(uuid, 7, sizeof *uuid);
+        return CUDA_SUCCESS;
+    };
+    calls.cuDeviceGetPCIBusId = [](char* id, int size, CUdevice) {
+        std::strncpy(id, "0000:65:00.0", static_cast<std::size_t>(size));
+        return CUDA_SUCCESS;
+    };
+    calls.cuCtxGetDevice = [](CUdevice* device) {
+        *device = current->current_device;
+        return CUDA_SUCCESS;
+    };
 }
 
 void fill_library_calls(DriverCalls& calls) {
-    calls.cuLibraryLoadData = [](CUlibrary* out, const void* code, CUjit_option*, void**, unsigned, CUlibraryOption*, void**, unsigned) {
+    calls.cuLibraryLoadData = [](CUlibrary* out, const void* code, CUjit_option*, void**, unsigned, CUlibraryOption*,
+                                 void**, unsigned) {
         const std::lock_guard lock{mutex};
         forbidden_in_capture("cuLibraryLoadData");
         const std::string binary{static_cast<const char*>(code)};
@@ -76,7 +121,10 @@ void fill_library_calls(DriverCalls& calls) {
         *out = reinterpret_cast<CUkernel>(&kernels.back());
         return CUDA_SUCCESS;
     };
-    calls.cuKernelGetFunction = [](CUfunction* out, CUkernel kernel) { *out = reinterpret_cast<CUfunction>(kernel); return CUDA_SUCCESS; };
+    calls.cuKernelGetFunction = [](CUfunction* out, CUkernel kernel) {
+        *out = reinterpret_cast<CUfunction>(kernel);
+        return CUDA_SUCCESS;
+    };
     calls.cuKernelSetAttribute = [](CUfunction_attribute, int, CUkernel, CUdevice) { return CUDA_SUCCESS; };
     calls.cuMemAlloc = [](CUdeviceptr* out, std::size_t bytes) {
         const std::lock_guard lock{mutex};
@@ -94,14 +142,19 @@ void fill_library_calls(DriverCalls& calls) {
     };
 }
 
-CUresult launch(CUfunction kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                CUstream stream, void** arguments, void**) {
+CUresult launch(CUfunction kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                unsigned shared, CUstream stream, void** arguments, void**) {
     if (!current->record) return CUDA_SUCCESS;
     const std::lock_guard lock{mutex};
     const FakeKernel& what = *reinterpret_cast<FakeKernel*>(kernel);
     if (current->on_launch)
         if (const CUresult status = current->on_launch(what.binary); status != CUDA_SUCCESS) return status;
-    SeenLaunch seen{.binary = what.binary, .entry = what.entry, .grid = {gx, gy, gz}, .block = {bx, by, bz}, .shared_bytes = shared, .stream = stream};
+    SeenLaunch seen{.binary = what.binary,
+                    .entry = what.entry,
+                    .grid = {gx, gy, gz},
+                    .block = {bx, by, bz},
+                    .shared_bytes = shared,
+                    .stream = stream};
     for (std::size_t i = 0; i < current->argument_count; ++i) {
         std::uint64_t bits = 0;
         std::memcpy(&bits, arguments[i], sizeof bits);

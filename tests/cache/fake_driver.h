@@ -33,7 +33,7 @@ public:
     Driver& operator=(const Driver&) = delete;
 
     /// Whether a launch of this binary fails, and how; the same for loading.
-    std::function<CUresult(const std::string& binary)> on_launch{}, on_load{};
+    std::function<CUresult(const std::string&binary)> on_launch{}, on_load{};
     std::set<CUstream> capturing{};
     int devices = 1;
     int current_device = 0;

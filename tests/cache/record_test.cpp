@@ -43,7 +43,7 @@ TEST(RecordOrder, IsTotalAndTransitive) {
     for (std::size_t a = 0; a < n; ++a) {
         EXPECT_EQ(order[a][a], std::strong_ordering::equal);
         for (std::size_t b = 0; b < n; ++b) {
-            EXPECT_EQ(order[a][b] < 0, order[b][a] > 0);
+            EXPECT_EQ(order[a][b]<0, order[b][a]> 0);
             EXPECT_TRUE(order[a][b] != 0 || crc_of(records[a]) == crc_of(records[b])) << "equal though different";
             for (std::size_t c = 0; c < n; ++c) EXPECT_TRUE(order[a][b] > 0 || order[b][c] > 0 || order[a][c] <= 0);
         }
@@ -56,7 +56,8 @@ TEST(RecordOrder, TheMaximumDoesNotDependOnTheOrderOfMerging) {
     std::mt19937 random{3};
     for (int round = 0; round < 30; ++round) {
         std::shuffle(records.begin(), records.end(), random);
-        EXPECT_EQ(compare(*std::min_element(records.begin(), records.end(), better), best), std::strong_ordering::equal);
+        EXPECT_EQ(compare(*std::min_element(records.begin(), records.end(), better), best),
+                  std::strong_ordering::equal);
     }
 }
 
@@ -84,17 +85,25 @@ TEST(RecordOrder, TimesWithinACellOfTwoPercentAreEqualSoTheNewerWins) {
 TEST(RecordChecksum, ChangesWithEveryPartOfARecord) {
     const Record base = samples::record(1024, 50.0);
     const std::vector<std::function<void(Record&)>> changes{
-        [](Record& r) { r.device.fp = "h20O"; },          [](Record& r) { r.source.source_hash = "ab"; },
-        [](Record& r) { r.source.variant = "naive"; },    [](Record& r) { r.problem.key[0] ^= std::byte{1}; },
+        [](Record& r) { r.device.fp = "h20O"; },
+        [](Record& r) { r.source.source_hash = "ab"; },
+        [](Record& r) { r.source.variant = "naive"; },
+        [](Record& r) { r.problem.key[0] ^= std::byte{1}; },
         [](Record& r) { r.config.values[0].second = std::int64_t{928}; },
-        [](Record& r) { r.config.variant = "naive"; },    [](Record& r) { r.environment.nvrtc_minor = 1; },
-        [](Record& r) { r.rank = 1; },                    [](Record& r) { r.time_us += 0.001; },
-        [](Record& r) { r.low_us += 0.001; },             [](Record& r) { r.high_us += 0.001; },
-        [](Record& r) { r.samples += 1; },                [](Record& r) { r.default_us = 60.0; },
-        [](Record& r) { r.evaluated += 1; },              [](Record& r) { r.space_size += 1; },
+        [](Record& r) { r.config.variant = "naive"; },
+        [](Record& r) { r.environment.nvrtc_minor = 1; },
+        [](Record& r) { r.rank = 1; },
+        [](Record& r) { r.time_us += 0.001; },
+        [](Record& r) { r.low_us += 0.001; },
+        [](Record& r) { r.high_us += 0.001; },
+        [](Record& r) { r.samples += 1; },
+        [](Record& r) { r.default_us = 60.0; },
+        [](Record& r) { r.evaluated += 1; },
+        [](Record& r) { r.space_size += 1; },
         [](Record& r) { r.run.effort = SearchEffort::full; },
         [](Record& r) { r.verified = Verified::elsewhere; },
-        [](Record& r) { r.max_error += 1e-9; },           [](Record& r) { r.tuned_at += 1; },
+        [](Record& r) { r.max_error += 1e-9; },
+        [](Record& r) { r.tuned_at += 1; },
         [](Record& r) { r.run.uuid += "x"; }};
     for (std::size_t i = 0; i < changes.size(); ++i) {
         Record changed = base;

@@ -28,7 +28,12 @@ DeviceIdentity device(std::string fp) {
 }
 
 Environment environment() {
-    return {.nvrtc_major = 13, .nvrtc_minor = 0, .driver = "580.159.04", .runtime = 13000, .tool_version = "0.1.0", .os = "Linux"};
+    return {.nvrtc_major = 13,
+            .nvrtc_minor = 0,
+            .driver = "580.159.04",
+            .runtime = 13000,
+            .tool_version = "0.1.0",
+            .os = "Linux"};
 }
 
 std::vector<TemplateIdentity> templates() {
@@ -37,7 +42,9 @@ std::vector<TemplateIdentity> templates() {
 }
 
 ProblemIdentity problem(std::int64_t n) {
-    ProblemIdentity problem{.op = "scale", .key = {}, .json = "{\"dtype\":\"f32\",\"n\":" + std::to_string(n) + "}",
+    ProblemIdentity problem{.op = "scale",
+                            .key = {},
+                            .json = "{\"dtype\":\"f32\",\"n\":" + std::to_string(n) + "}",
                             .fields = {{"n", n}, {"dtype", std::string{"f32"}}}};
     for (int byte = 0; byte < 8; ++byte) problem.key.push_back(static_cast<std::byte>(n >> (8 * byte)));
     return problem;
@@ -63,18 +70,29 @@ Outcome failed(Ending ending) {
 }
 
 RunStart start(std::int64_t n) {
-    return {.device = device(), .environment = environment(), .templates = templates(), .problem = problem(n),
+    return {.device = device(),
+            .environment = environment(),
+            .templates = templates(),
+            .problem = problem(n),
             .info = {.strategy = "local", .seed = 7, .budget = "60s"}};
 }
 
 Finalist finalist(Config config, double time_us) {
-    return {.config = std::move(config), .time_us = time_us, .low_us = time_us * 0.99, .high_us = time_us * 1.01, .samples = 20,
+    return {.config = std::move(config),
+            .time_us = time_us,
+            .low_us = time_us * 0.99,
+            .high_us = time_us * 1.01,
+            .samples = 20,
             .max_error = 0.4};
 }
 
 RunSummary search(Store& store, const RunStart& start, const std::vector<std::pair<Config, double>>& times) {
     const RunId run = store.begin_run(start);
-    RunEnd end{.default_us = 100.0, .evaluated = times.size() + 1, .space_size = 64, .method = "graph", .reference = "CPU, fp64"};
+    RunEnd end{.default_us = 100.0,
+               .evaluated = times.size() + 1,
+               .space_size = 64,
+               .method = "graph",
+               .reference = "CPU, fp64"};
     for (const auto& [config, time_us] : times) {
         store.record_trial(run, config, timed(time_us));
         end.finalists.push_back(finalist(config, time_us));
@@ -85,8 +103,12 @@ RunSummary search(Store& store, const RunStart& start, const std::vector<std::pa
 Today today() { return {.templates = templates(), .nvrtc_major = 13, .nvrtc_minor = 0}; }
 
 Record record(std::int64_t n, double time_us) {
-    Record record{.device = device(), .source = templates().front(), .problem = problem(n), .environment = environment(),
-                  .run = start(n).info, .config = config(256, 4)};
+    Record record{.device = device(),
+                  .source = templates().front(),
+                  .problem = problem(n),
+                  .environment = environment(),
+                  .run = start(n).info,
+                  .config = config(256, 4)};
     record.run.uuid = "run-" + std::to_string(n);
     record.time_us = record.low_us = record.high_us = time_us;
     record.samples = 20;

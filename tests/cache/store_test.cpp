@@ -253,7 +253,8 @@ TEST(Store, NarrowsByOpDeviceProblemAndAnExpression) {
     EXPECT_EQ(store.records({.op = "softmax"}, today()).size(), 0u);
     EXPECT_EQ(store.records({.op = "scale", .problem_key = problem(2000).key}, today()).size(), 1u);
     EXPECT_EQ(store.records({.where = Expression::parse("n >= 2000 and dtype == 'f32'")}, today()).size(), 2u);
-    EXPECT_EQ(store.records({.where = Expression::parse("rows > 1")}, today()).size(), 0u) << "an unknown name matches nothing";
+    EXPECT_EQ(store.records({.where = Expression::parse("rows > 1")}, today()).size(), 0u)
+        << "an unknown name matches nothing";
 }
 
 TEST(Store, FindsARecordByTheIdItPrinted) {

@@ -40,7 +40,8 @@ std::vector<float> softmax(const std::vector<float>& x, std::int64_t rows, std::
         const double largest = *std::max_element(row, row + cols);
         double sum = 0;
         for (std::int64_t c = 0; c < cols; ++c) sum += std::exp(row[c] - largest);
-        for (std::int64_t c = 0; c < cols; ++c) y[static_cast<std::size_t>(r * cols + c)] = static_cast<float>(std::exp(row[c] - largest) / sum);
+        for (std::int64_t c = 0; c < cols; ++c)
+            y[static_cast<std::size_t>(r * cols + c)] = static_cast<float>(std::exp(row[c] - largest) / sum);
     }
     return y;
 }
@@ -99,20 +100,25 @@ protected:
         check(driver().cuCtxSetCurrent(context_), "entering the context");
     }
     Instance instance(std::int64_t rows, std::int64_t cols) const {
-        return Instance::make(ops_.find("softmax"), {{"rows", rows}, {"cols", cols}, {"dtype", std::string{"f32"}}}, identify(0).limits);
+        return Instance::make(ops_.find("softmax"), {{"rows", rows}, {"cols", cols}, {"dtype", std::string{"f32"}}},
+                              identify(0).limits);
     }
     /// Stores the defaults of a variant as the winner of a search.
     Config tuned(std::int64_t rows, std::int64_t cols, const char* variant) {
         const Instance it = instance(rows, cols);
         const Config config = it.defaults_of(*it.op().variant(variant)).value();
         Store store = Store::open({.path = folder_ / "tune.db"});
-        const RunId run = store.begin_run({.device = identify(0), .environment = {.nvrtc_major = nvrtc().major, .nvrtc_minor = nvrtc().minor},
-                                           .templates = templates_of(it.op()), .problem = problem_of(it), .info = {}});
+        const RunId run = store.begin_run({.device = identify(0),
+                                           .environment = {.nvrtc_major = nvrtc().major, .nvrtc_minor = nvrtc().minor},
+                                           .templates = templates_of(it.op()),
+                                           .problem = problem_of(it),
+                                           .info = {}});
         store.finish_run(run, {.finalists = {samples::finalist(config, 10.0)}, .evaluated = 9, .space_size = 64});
         return config;
     }
     Dispatcher::Options options(bool compile = true) {
-        return {.databases = {(folder_ / "tune.db").string()}, .user_database = false, .ops = &ops_, .compile = compile};
+        return {
+            .databases = {(folder_ / "tune.db").string()}, .user_database = false, .ops = &ops_, .compile = compile};
     }
 
     samples::Folder folder_;

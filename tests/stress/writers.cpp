@@ -67,7 +67,8 @@ Writer spawn_writer(const std::string& program, const std::string& path, int num
     const std::string id = std::to_string(number), count = std::to_string(rows);
     const char* arguments[] = {program.c_str(), "writer", path.c_str(), id.c_str(), count.c_str(), nullptr};
     Writer writer;
-    if (::posix_spawn(&writer.process, program.c_str(), &actions, nullptr, const_cast<char**>(arguments), environ) != 0) std::abort();
+    if (::posix_spawn(&writer.process, program.c_str(), &actions, nullptr, const_cast<char**>(arguments), environ) != 0)
+        std::abort();
     posix_spawn_file_actions_destroy(&actions);
     ::close(ends[1]);
     writer.pipe = ends[0];
@@ -83,7 +84,8 @@ void listen(std::vector<Writer>& writers, Clock::time_point until) {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
         if (waiting.empty() || left <= 0 || ::poll(waiting.data(), waiting.size(), static_cast<int>(left)) <= 0) return;
         for (Writer& writer : writers) {
-            const auto ready = std::find_if(waiting.begin(), waiting.end(), [&](const pollfd& one) { return one.fd == writer.pipe; });
+            const auto ready =
+                std::find_if(waiting.begin(), waiting.end(), [&](const pollfd& one) { return one.fd == writer.pipe; });
             if (writer.pipe < 0 || ready == waiting.end() || ready->revents == 0) continue;
             char buffer[4096];
             const auto got = ::read(writer.pipe, buffer, sizeof buffer);
@@ -106,7 +108,8 @@ Said parse(const std::vector<Writer>& writers) {
     Said said;
     for (const Writer& writer : writers) {
         std::size_t at = 0;
-        for (std::size_t end = writer.text.find('\n'); end != std::string::npos; at = end + 1, end = writer.text.find('\n', at)) {
+        for (std::size_t end = writer.text.find('\n'); end != std::string::npos;
+             at = end + 1, end = writer.text.find('\n', at)) {
             int number = 0, row = 0;
             long wait = 0;
             if (std::sscanf(writer.text.c_str() + at, "%d %d %ld", &number, &row, &wait) != 3) continue;
@@ -157,8 +160,9 @@ int storm(const std::string& program, int writer_count, int rows) {
     const Said said = parse(writers);
     const Store store = Store::open({.path = path, .mode = Store::Mode::read});
     const auto winners = store.records({}, today()).size();
-    fmt::print("{} writers, {} commits of outcomes in {:.1f} s: {:.0f}/s, longest wait {} ms, {} winners\n", writer_count,
-               said.rows.size(), seconds, static_cast<double>(said.rows.size()) / seconds, said.longest_wait_ms, winners);
+    fmt::print("{} writers, {} commits of outcomes in {:.1f} s: {:.0f}/s, longest wait {} ms, {} winners\n",
+               writer_count, said.rows.size(), seconds, static_cast<double>(said.rows.size()) / seconds,
+               said.longest_wait_ms, winners);
     sound = sound && said.rows.size() == static_cast<std::size_t>(writer_count) * static_cast<std::size_t>(rows);
     sound = sound && winners == static_cast<std::size_t>(writer_count);
     return holds(path, said, "after the storm") && sound ? 0 : 1;
@@ -171,7 +175,8 @@ int kill_rounds(const std::string& program, int writer_count, int rounds) {
     Said all;
     for (int round = 0; round < rounds; ++round) {
         std::vector<Writer> writers;
-        for (int i = 0; i < writer_count; ++i) writers.push_back(spawn_writer(program, path, round * writer_count + i, 0));
+        for (int i = 0; i < writer_count; ++i)
+            writers.push_back(spawn_writer(program, path, round * writer_count + i, 0));
         listen(writers, Clock::now() + std::chrono::milliseconds{700 + 37 * (round % 10)});
         for (const Writer& writer : writers) ::kill(writer.process, SIGKILL);
         for (const Writer& writer : writers) ::waitpid(writer.process, nullptr, 0);

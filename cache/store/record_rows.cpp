@@ -1,0 +1,287 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "cache/store/crc32.h"
+#include "cache/store/json.h"
+#include "cache/store/rows.h"
+
+namespace autotune {
+
+namespace {
+
+std::int64_t nanoseconds(double microseconds) noexcept { return std::llround(microseconds * 1000.0); }
+
+template <class... Keys>
+std::optional<std::int64_t> find_id(Database& database, std::string_view sql, const Keys&... keys) {
+    Query row = database.query(sql);
+    row.bind(keys...);
+    if (!row.step()) return std::nullopt;
+    return row.integer(0);
+}
+
+/// The ids that a query narrows to; nullopt: any.
+std::vector<std::int64_t> ids_of(Database& database, std::string_view sql, std::string_view text) {
+    std::vector<std::int64_t> ids;
+    Query row = database.query(sql);
+    row.bind(text);
+    while (row.step()) ids.push_back(row.integer(0));
+    return ids;
+}
+
+std::optional<std::int64_t> problem_id(Database& database, const RecordQuery& query) {
+    return find_id(database, "SELECT id FROM problem WHERE op = ? AND key = ?", query.op,
+                   std::span<const std::byte>{query.problem_key});
+}
+
+/// Why rows of a template and an environment are stale: worked out once a pair.
+class Staleness {
+public:
+    explicit Staleness(const Today& today) : today_{today} {}
+    std::string_view of(std::int64_t source_id, const TemplateIdentity& source, std::int64_t environment_id,
+                        const Environment& environment) {
+        const auto [at, is_new] = reasons_.try_emplace({source_id, environment_id});
+        if (is_new) at->second = stale_reason(source, environment, today_);
+        return at->second;
+    }
+
+private:
+    const Today& today_;
+    std::map<std::pair<std::int64_t, std::int64_t>, std::string> reasons_;
+};
+
+/// Fills in what records and predictions share; false: a part is missing or damaged.
+bool fill_parts(RecordView& view, Entities& entities, Staleness& staleness, std::int64_t device, std::int64_t config,
+                std::int64_t run, CrcParts& parts) {
+    const auto* device_row = entities.device(device);
+    const auto* source_row = entities.source(view.id.source);
+    const auto* config_row = entities.config(config);
+    const auto* run_row = entities.run(run);
+    const auto* environment_row = run_row ? entities.environment(run_row->environment) : nullptr;
+    if (!device_row || !source_row || !config_row || !environment_row) return false;
+    view.device = &device_row->value;
+    view.source = &source_row->value;
+    view.config = &config_row->value;
+    view.run = &run_row->info;
+    view.environment = &environment_row->value;
+    view.stale = staleness.of(view.id.source, *view.source, run_row->environment, *view.environment);
+    parts = {.device = device_row->crc,
+             .source = source_row->crc,
+             .problem = crc32(view.problem_key),
+             .config = config_row->crc,
+             .run = run_row->crc};
+    view.order = {.verified = view.verified,
+                  .fresh = view.stale.empty(),
+                  .locked_clocks = view.run->clock_policy == "locked",
+                  .effort = view.effort,
+                  .local = view.run->origin == "local",
+                  .time_ns = view.time_ns,
+                  .tuned_at = view.tuned_at,
+                  .config_hash = config_row->hash,
+                  .template_hash = source_row->hash,
+                  .run_uuid = view.run->uuid,
+                  .rank = view.id.rank,
+                  .crc = view.crc};
+    return true;
+}
+
+constexpr std::string_view record_columns =
+    "SELECT r.problem, r.nvrtc_major, r.nvrtc_minor, r.rank, r.config, r.time_ns, r.lo_ns, r.hi_ns, r.samples, "
+    "r.default_ns, "
+    "r.evaluated, r.space_size, r.effort, r.verified, r.max_err, r.run, r.tuned_at, r.crc, p.key, p.text_json "
+    "FROM record r JOIN problem p ON p.id = r.problem WHERE r.device = ?1 AND r.template = ?2";
+
+/// The view of the row that stands at the query; false: its checksum or one of its parts fails.
+bool read_record(Query& row, Entities& entities, Staleness& staleness, RecordView& view) {
+    view.id.problem = row.integer(0);
+    view.id.nvrtc_major = static_cast<int>(row.integer(1));
+    view.id.nvrtc_minor = static_cast<int>(row.integer(2));
+    view.id.rank = static_cast<int>(row.integer(3));
+    view.time_ns = row.integer(5);
+    view.low_ns = row.integer(6);
+    view.high_ns = row.integer(7);
+    view.samples = row.integer(8);
+    view.default_ns = row.null(9) ? std::nullopt : std::optional{row.integer(9)};
+    view.evaluated = row.integer(10);
+    view.space_size = row.integer(11);
+    const std::int64_t effort = row.integer(12), verified = row.integer(13);
+    if (effort < 0 || effort > static_cast<int>(SearchEffort::full) || verified < 0 ||
+        verified > static_cast<int>(Verified::verified))
+        return false;
+    view.effort = static_cast<SearchEffort>(effort);
+    view.verified = static_cast<Verified>(verified);
+    view.max_error = row.real(14);
+    view.tuned_at = row.integer(16);
+    view.crc = static_cast<std::uint32_t>(row.integer(17));
+    view.problem_key = row.blob(18);
+    view.problem_json = row.text(19);
+    CrcParts parts;
+    if (!fill_parts(view, entities, staleness, view.id.device, row.integer(4), row.integer(15), parts)) return false;
+    const std::array<std::int64_t, 13> numbers{
+        view.id.nvrtc_major, view.id.nvrtc_minor,          view.id.rank,   view.time_ns,    view.low_ns, view.high_ns,
+        view.samples,        view.default_ns.value_or(-1), view.evaluated, view.space_size, effort,      verified,
+        view.tuned_at};
+    return crc_of_row(parts, numbers, view.max_error) == view.crc;
+}
+
+void scan_predictions(Database& database, const RecordQuery& query, const Today& today,
+                      const std::function<void(const RecordView&)>& sink) {
+    Entities entities{database};
+    Staleness staleness{today};
+    Query row = database.query(
+        "SELECT d.template, d.problem, d.model_version, d.rank, d.config, d.time_ns, d.checked, d.run, p.key, "
+        "p.text_json, p.op "
+        "FROM predicted d JOIN problem p ON p.id = d.problem");
+    while (row.step()) {
+        if (!query.op.empty() && row.text(10) != query.op) continue;
+        const auto key = row.blob(8);
+        if (!query.problem_key.empty() &&
+            !std::equal(key.begin(), key.end(), query.problem_key.begin(), query.problem_key.end()))
+            continue;
+        const auto* run = entities.run(row.integer(7));
+        if (!run) continue;
+        RecordView view{.id = {.device = run->device,
+                               .source = row.integer(0),
+                               .problem = row.integer(1),
+                               .rank = static_cast<int>(row.integer(3))},
+                        .problem_key = key,
+                        .problem_json = row.text(9),
+                        .time_ns = row.integer(5),
+                        .low_ns = row.integer(5),
+                        .high_ns = row.integer(5),
+                        .default_ns = {},
+                        .samples = 1,
+                        .tuned_at = run->info.ended,
+                        .verified = Verified::checked,
+                        .predicted = true,
+                        .model_version = row.text(2)};
+        CrcParts parts;
+        if (!fill_parts(view, entities, staleness, run->device, row.integer(4), row.integer(7), parts)) continue;
+        if (!query.device_fp.empty() && view.device->fp != query.device_fp) continue;
+        sink(view);
+    }
+}
+
+}  // namespace
+
+void scan_records(Database& database, const RecordQuery& query, const Today& today,
+                  const std::function<void(const RecordView&)>& sink,
+                  const std::function<void(const RecordKey&)>& broken) {
+    if (query.predicted) return scan_predictions(database, query, today, sink);
+    const auto devices = ids_of(database, "SELECT id FROM device WHERE ?1 IN ('', fp)", query.device_fp);
+    const auto sources = ids_of(database, "SELECT id FROM template WHERE ?1 IN ('', op)", query.op);
+    std::optional<std::int64_t> problem;
+    if (!query.problem_key.empty()) {
+        problem = problem_id(database, query);
+        if (!problem) return;
+    }
+    Entities entities{database};
+    Staleness staleness{today};
+    const std::string sql = std::string{record_columns} + (problem ? " AND r.problem = ?3" : "");
+    for (const std::int64_t device : devices)
+        for (const std::int64_t source : sources) {
+            Query row = database.query(sql);
+            if (problem)
+                row.bind(device, source, *problem);
+            else
+                row.bind(device, source);
+            while (row.step()) {
+                RecordView view{.id = {.device = device, .source = source}, .default_ns = {}};
+                if (read_record(row, entities, staleness, view))
+                    sink(view);
+                else
+                    broken(view.id);
+            }
+        }
+}
+
+std::optional<Record> record_at(Database& database, const RecordKey& key) {
+    const std::string sql = std::string{record_columns} +
+                            " AND r.problem = ?3 AND r.nvrtc_major = ?4 AND r.nvrtc_minor = ?5 AND r.rank = ?6";
+    Query row = database.query(sql);
+    row.bind(key.device, key.source, key.problem, key.nvrtc_major, key.nvrtc_minor, key.rank);
+    if (!row.step()) return std::nullopt;
+    Entities entities{database};
+    const Today nothing;
+    Staleness staleness{nothing};
+    RecordView view{.id = {.device = key.device, .source = key.source}, .default_ns = {}};
+    if (!read_record(row, entities, staleness, view)) return std::nullopt;
+    view.stale = {};
+    return to_record(view);
+}
+
+Record to_record(const RecordView& view) {
+    Record r{.id = view.id,
+             .device = *view.device,
+             .source = *view.source,
+             .problem = {},
+             .environment = *view.environment,
+             .run = *view.run,
+             .config = *view.config,
+             .rank = view.id.rank,
+             .default_us = {},
+             .model_version = {},
+             .stale = {}};
+    const auto us = [](std::int64_t ns) { return static_cast<double>(ns) / 1000.0; };
+    r.problem.op = view.source->op;
+    r.problem.key.assign(view.problem_key.begin(), view.problem_key.end());
+    read_problem_json(nlohmann::json::parse(view.problem_json), r.problem);
+    r.time_us = us(view.time_ns);
+    r.low_us = us(view.low_ns);
+    r.high_us = us(view.high_ns);
+    r.samples = static_cast<int>(view.samples);
+    if (view.default_ns) r.default_us = us(*view.default_ns);
+    r.evaluated = static_cast<std::size_t>(view.evaluated);
+    r.space_size = static_cast<std::size_t>(view.space_size);
+    r.run.effort = view.effort;
+    r.verified = view.verified;
+    r.max_error = view.max_error;
+    r.tuned_at = view.tuned_at;
+    r.predicted = view.predicted;
+    r.model_version = view.model_version;
+    r.stale = view.stale;
+    return r;
+}
+
+void replace_record(Database& database, const Record& r, const RecordKey& key, std::int64_t config, std::int64_t run) {
+    database
+        .query(
+            "INSERT OR REPLACE INTO record (device, template, problem, nvrtc_major, nvrtc_minor, rank, config, "
+            "time_ns, "
+            "lo_ns, hi_ns, samples, default_ns, evaluated, space_size, effort, verified, max_err, run, tuned_at, "
+            "flags, crc) "
+            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?)")
+        .bind(key.device, key.source, key.problem, key.nvrtc_major, key.nvrtc_minor, key.rank, config,
+              nanoseconds(r.time_us), nanoseconds(r.low_us), nanoseconds(r.high_us), r.samples,
+              r.default_us ? std::optional{nanoseconds(*r.default_us)} : std::nullopt, r.evaluated, r.space_size,
+              r.run.effort, r.verified, r.max_error, run, r.tuned_at, crc_of(r))
+        .run();
+}
+
+bool put_prediction(Database& database, const Record& r, std::int64_t source, std::int64_t problem, std::int64_t config,
+                    std::int64_t run) {
+    // Equal times keep the smaller config, so that merging in any order gives the same rows.
+    database
+        .query(
+            "INSERT INTO predicted (device_model, template, problem, model_version, rank, config, time_ns, checked, "
+            "run) "
+            "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9) ON CONFLICT DO UPDATE SET config = ?6, time_ns = ?7, checked = ?8, "
+            "run = ?9 "
+            "WHERE ?7 < time_ns OR (?7 = time_ns AND ?10 < (SELECT hash FROM config WHERE id = predicted.config))")
+        .bind(model_of(r.device), source, problem, r.model_version, r.rank, config, nanoseconds(r.time_us),
+              r.verified != Verified::elsewhere, run, r.config.hash())
+        .run();
+    return find_id(database,
+                   "SELECT 1 FROM predicted WHERE device_model = ? AND template = ? AND problem = ? AND model_version "
+                   "= ? AND "
+                   "rank = ? AND run = ?",
+                   model_of(r.device), source, problem, r.model_version, r.rank, run)
+        .has_value();
+}
+
+}  // namespace autotune
