@@ -14,6 +14,7 @@ constexpr double least_sample_us = 200;    // a graph's start and end are below 
 constexpr std::size_t fewest_in_a_graph = 20;
 constexpr std::size_t most_in_a_graph = 1000;
 constexpr double event_pair_us = 10;  // what a pair round one launch may add
+constexpr double bridged_us = 2000;
 constexpr double hopeless = 1.5;      // a first, rough time this far over the limit needs no second
 
 OwnedEvent make_event() {
@@ -154,10 +155,13 @@ Samples time_sequences(CUstream stream, std::span<const CudaSequence> sets, std:
     samples.dropped = plan.drop_above_us > 0 && samples.time_us.front() > plan.drop_above_us;
     int left = samples.dropped ? 0 : plan.samples - 1;
     while (left > 0 && !out_of_time()) {
-        // The GPU was idle while the host looked on: one untimed replay bridges its start. A batch is some 50 ms long.
-        restore(n);
-        replay.enqueue();
+        // The GPU was idle while the host looked on: one untimed replay bridges its start, which is lost in a long
+        // sample. A batch is some 50 ms long.
         const double sample_us = samples.time_us.front() * static_cast<double>(n);
+        if (sample_us < bridged_us) {
+            restore(n);
+            replay.enqueue();
+        }
         const int batch = std::clamp(static_cast<int>(50000 / std::max(sample_us, 1.0)), 1, left);
         take(batch);
         left -= batch;

@@ -11,10 +11,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Candidates this much slower than what is dropped anyway are not run a second time for their bits.
-constexpr double hopeless = 4;
-/// What a launch and its wait cost the host at most, on top of the device's time.
-constexpr double launch_cost_us = 200;
+/// What a launch and its wait cost the host on top of the device's time: usually, and where compilers use all cores.
+constexpr double launch_cost_us = 100;
+constexpr double stall_us = 5000;
+/// So much slower than what is dropped, by the host's clock and after a stall, that no sample is needed to drop it.
+constexpr double surely = 2;
 
 Outcome failed(Ending ending, std::string reason) { return {.ending = ending, .reason = std::move(reason)}; }
 
@@ -96,7 +97,25 @@ std::optional<Outcome> check_inputs(ProblemMemory& memory, std::size_t set) {
                   fmt::format("it writes its input '{}'", memory.tensors()[static_cast<std::size_t>(changed)].name));
 }
 
-/// The second run, on other poison: what was read without having been written shows here.
+}  // namespace
+
+CheckResult check(Device& device, ProblemMemory& memory, Candidate& candidate, const TrialTask& task,
+                  const Progress& progress) {
+    CheckResult result;
+    result.run_s = run_once(device, memory, candidate, first_poison, task.expect_s, progress);
+    result.failure = check_guards(device, memory, candidate);
+    if (!result.failure) result.failure = check_outputs(device, memory, 0, first_poison, result.max_error);
+    if (std::optional<Outcome> changed = check_inputs(memory, 0); changed && !result.failure) result.failure = changed;
+    if (result.failure) return result;
+    // What is dropped anyway needs no second run, and where the host's clock leaves no doubt no sample either.
+    const double run_us = result.run_s * 1e6, limit_us = task.measure ? task.plan.drop_above_us : 0;
+    result.slow = limit_us > 0 && run_us - launch_cost_us > limit_us;
+    if (limit_us > 0 && run_us - stall_us > surely * limit_us) result.too_slow_us = run_us - stall_us;
+    if (task.twice && !result.slow) result.failure = check_again(device, memory, candidate, task, result, progress);
+    return result;
+}
+
+// On other poison: what was read without having been written shows here.
 std::optional<Outcome> check_again(Device& device, ProblemMemory& memory, Candidate& candidate, const TrialTask& task,
                                    CheckResult& result, const Progress& progress) {
     memory.save_outputs(0);
@@ -111,22 +130,6 @@ std::optional<Outcome> check_again(Device& device, ProblemMemory& memory, Candid
                                                              memory.tensors()[static_cast<std::size_t>(differs)].name));
     }
     return check_outputs(device, memory, 0, second_poison, result.max_error);
-}
-
-}  // namespace
-
-CheckResult check(Device& device, ProblemMemory& memory, Candidate& candidate, const TrialTask& task,
-                  const Progress& progress) {
-    CheckResult result;
-    result.run_s = run_once(device, memory, candidate, first_poison, task.expect_s, progress);
-    result.failure = check_guards(device, memory, candidate);
-    if (!result.failure) result.failure = check_outputs(device, memory, 0, first_poison, result.max_error);
-    if (std::optional<Outcome> changed = check_inputs(memory, 0); changed && !result.failure) result.failure = changed;
-    const bool slow = task.measure && task.plan.drop_above_us > 0 &&
-                      result.run_s * 1e6 > hopeless * task.plan.drop_above_us + launch_cost_us;
-    if (!result.failure && task.twice && !slow)
-        result.failure = check_again(device, memory, candidate, task, result, progress);
-    return result;
 }
 
 std::optional<Outcome> check_after_timing(Device& device, ProblemMemory& memory, const Candidate& candidate,

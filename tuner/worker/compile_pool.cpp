@@ -167,6 +167,7 @@ void CompilePool::loop() {
         }
         end_late();
     }
+    for (const auto& worker : workers_) worker->process.kill();
     for (const auto& worker : workers_) worker->process = Process{};
 }
 

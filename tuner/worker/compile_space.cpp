@@ -21,7 +21,8 @@ CompiledConfig judge(const Instance& instance, const Config& config, const Binar
     if (!result.binaries) return compiled;
     const LaunchSequence sequence = instance.launches(config, 1);
     const Resources used = resources_of(*result.binaries, sequence, instance.limits());
-    const std::optional<Outcome> failure = gate(*instance.op().variant(config.variant), *result.binaries, sequence, instance.limits());
+    const std::optional<Outcome> failure =
+        gate(*instance.op().variant(config.variant), *result.binaries, sequence, instance.limits());
     compiled.outcome = failure.value_or(Outcome{});
     compiled.outcome.compile_ms = result.compile_ms;
     compiled.outcome.registers = used.registers;
@@ -34,7 +35,8 @@ CompiledConfig judge(const Instance& instance, const Config& config, const Binar
 
 }  // namespace
 
-std::vector<CompiledConfig> compile_configs(const Instance& instance, std::span<const Config> configs, const WorkerOptions& options,
+std::vector<CompiledConfig> compile_configs(const Instance& instance, std::span<const Config> configs,
+                                            const WorkerOptions& options,
                                             const std::function<bool(std::size_t done)>& progress) {
     const std::string arch = arch_name(instance.limits().cc);
     std::vector<std::optional<CompiledConfig>> results(configs.size());
@@ -42,7 +44,9 @@ std::vector<CompiledConfig> compile_configs(const Instance& instance, std::span<
     std::mutex mutex;
     std::condition_variable changed;
     // Declared after what its thread writes to, so that it ends first.
-    CompiledSources sources{{.worker = find_worker(options.worker), .workers = options.compile_workers, .limit_s = options.compile_limit_s}};
+    CompiledSources sources{{.worker = find_worker(options.worker),
+                             .workers = options.compile_workers,
+                             .limit_s = options.compile_limit_s}};
     for (std::size_t i = 0; i < configs.size(); ++i)
         sources.want(instance.sources(configs[i]), arch, [&, i](const BinariesResult& result) {
             CompiledConfig compiled = judge(instance, configs[i], result);

@@ -23,7 +23,8 @@ struct CompiledConfig {
 /// Compiles configs in a pool of processes and holds them against the limits of the instance's device, which need not
 /// be here. In the order of `configs`; those that were not reached are left out.
 /// progress  called about ten times a second with the number that are done; false stops it
-std::vector<CompiledConfig> compile_configs(const Instance& instance, std::span<const Config> configs, const WorkerOptions& options,
+std::vector<CompiledConfig> compile_configs(const Instance& instance, std::span<const Config> configs,
+                                            const WorkerOptions& options,
                                             const std::function<bool(std::size_t done)>& progress = {});
 
 }  // namespace autotune

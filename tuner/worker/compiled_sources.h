@@ -25,7 +25,8 @@ struct BinariesResult {
 class CompiledSources {
 public:
     /// keep: how many sources' binaries to hold on to.
-    explicit CompiledSources(CompilePoolOptions options, std::size_t keep = 256) : keep_{keep}, pool_{std::move(options)} {}
+    explicit CompiledSources(CompilePoolOptions options, std::size_t keep = 256)
+        : keep_{keep}, pool_{std::move(options)} {}
     CompilePool& pool() noexcept { return pool_; }
     const CompilePool& pool() const noexcept { return pool_; }
 

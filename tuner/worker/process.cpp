@@ -160,12 +160,18 @@ std::optional<Exit> Process::ended() {
     siginfo_t facts{};
     if (waitid(P_PID, static_cast<id_t>(pid_), &facts, WEXITED | WNOHANG | WNOWAIT) != 0 || facts.si_pid != pid_)
         return exit_;
-    kill(-pid_, SIGKILL);  // whatever it started itself, while its number cannot be another's yet
+    ::kill(-pid_, SIGKILL);  // whatever it started itself, while its number cannot be another's yet
     int status = 0;
     waitpid(pid_, &status, 0);
     exit_ = exit_of(status);
     drain();
     return exit_;
+}
+
+void Process::kill() noexcept {
+    if (!running()) return;
+    ::kill(-pid_, SIGKILL);
+    ::kill(pid_, SIGKILL);
 }
 
 Exit Process::stop(std::chrono::milliseconds grace) {
@@ -175,8 +181,7 @@ Exit Process::stop(std::chrono::milliseconds grace) {
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
     }
     if (exit_ || pid_ <= 0) return exit_.value_or(Exit{});
-    kill(-pid_, SIGKILL);
-    kill(pid_, SIGKILL);
+    kill();
     int status = 0;
     while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }

@@ -54,6 +54,8 @@ public:
 
     /// How it ended, when it has.
     std::optional<Exit> ended();
+    /// Ends its group without waiting; several are ended at once so.
+    void kill() noexcept;
     /// Waits at most `grace` for it to end by itself, then kills its group; returns when it is gone.
     Exit stop(std::chrono::milliseconds grace = std::chrono::milliseconds{0});
 

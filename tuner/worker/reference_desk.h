@@ -21,7 +21,8 @@ namespace autotune {
 class ReferenceDesk {
 public:
     /// lane, store: outlive this. host_cache: where a user's compiled references are kept.
-    ReferenceDesk(std::filesystem::path worker, std::filesystem::path host_cache, RunLane& lane, CompiledSources& store);
+    ReferenceDesk(std::filesystem::path worker, std::filesystem::path host_cache, RunLane& lane,
+                  CompiledSources& store);
     ~ReferenceDesk();
     ReferenceDesk(const ReferenceDesk&) = delete;
     ReferenceDesk& operator=(const ReferenceDesk&) = delete;

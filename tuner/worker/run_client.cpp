@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -44,12 +43,6 @@ void RunClient::lose(Ending ending, const std::string& reason) {
     const Exit exit = process_.stop(std::chrono::milliseconds{ending == Ending::crashed ? 2000 : 0});
     const std::string why = ending == Ending::crashed ? fmt::format("{}: {}", reason, exit.text()) : reason;
     throw WorkerLost{ending, why, take_text()};
-}
-
-void RunClient::close() {
-    if (!process_.running()) return;
-    shutdown(process_.socket(), SHUT_RDWR);
-    process_.stop(std::chrono::milliseconds{1000});
 }
 
 std::string RunClient::take_text() {

@@ -50,9 +50,8 @@ public:
     bool alive() { return process_.running() && !process_.ended(); }
     /// What the worker wrote to stdout and stderr since the last call: at most 64 KiB.
     std::string take_text();
-    /// Lets an idle worker end by itself, so that it closes its device; kills it after a second. Returns when it is
-    /// gone.
-    void close();
+    /// Ends it without waiting; the destructor waits.
+    void kill() noexcept { process_.kill(); }
     pid_t pid() const noexcept { return process_.pid(); }
 
 private:

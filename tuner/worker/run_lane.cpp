@@ -52,7 +52,7 @@ RunLane::RunLane(std::filesystem::path worker, int gpu)
 
 RunLane::~RunLane() {
     thread_.reset();
-    if (client_) client_->close();
+    abandon();
 }
 
 std::unique_ptr<RunClient> RunLane::fresh() {
@@ -93,9 +93,11 @@ void RunLane::start() {
         client_->ask(Message::prepare, problem->task, numbers_of(problem->contents), steady);
         client_->ask(Message::reference, problem->reference, numbers_of(problem->values), steady);
     }
+    if (replaced_ > 0) spare_ = std::make_unique<RunClient>(worker_, "--run");
 }
 
 void RunLane::ensure() {
+    if (abandoned_) throw Error{Error::Kind::interrupted, "the run is ending"};
     for (int attempt = 1; !open_; ++attempt) {
         try {
             start();
@@ -112,6 +114,12 @@ void RunLane::ensure() {
 void RunLane::retire() {
     if (std::exchange(open_, false)) ++replaced_;
     client_.reset();
+}
+
+void RunLane::abandon() {
+    abandoned_ = true;
+    for (const auto& client : {&client_, &spare_})
+        if (*client) (*client)->kill();
 }
 
 Frame RunLane::ask(Message type, const nlohmann::json& body, const Patience& patience, std::span<const int> fds) {
@@ -145,7 +153,6 @@ bool RunLane::hold(std::shared_ptr<const HeldProblem> problem) {
     const bool warm = prepare(problem->task, problem->contents);
     set_reference(problem->reference, problem->values);
     held_[problem->task.slot] = std::move(problem);
-    if (!spare_) spare_ = std::make_unique<RunClient>(worker_, "--run");
     return warm;
 }
 

@@ -26,8 +26,8 @@ struct HeldProblem {
     std::string words;       ///< what the reference is, for people
 };
 
-/// One GPU's lane: a thread, the run worker that it owns, and a spare that has started already. A worker that is lost
-/// is replaced at the next request, with the problems that it held.
+/// One GPU's lane: a thread and the run worker that it owns. A worker that is lost is replaced at the next request,
+/// with the problems that it held; from the first loss on, a spare that has started its driver stands by.
 class RunLane {
 public:
     /// Starts the worker and opens the device; returns at once.
@@ -58,6 +58,8 @@ public:
     std::string take_text();
     /// The worker is known to be lost.
     void retire();
+    /// Ends the worker without waiting for its end: the lane's is near.
+    void abandon();
 
 private:
     void ensure();
@@ -68,7 +70,7 @@ private:
     int gpu_;
     std::atomic<int> replaced_ = 0;
     std::unique_ptr<RunClient> client_, spare_;
-    bool open_ = false;
+    bool open_ = false, abandoned_ = false;
     std::map<int, std::shared_ptr<const HeldProblem>> held_;
     DeviceIdentity identity_;
     std::shared_future<void> identified_;

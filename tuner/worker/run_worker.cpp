@@ -29,7 +29,12 @@ double median(std::vector<double> values) {
 
 Outcome outcome_of(const DeviceFault& fault) { return {.ending = ending_of(fault.kind), .reason = fault.message}; }
 
-/// Long candidates get fewer samples, but never fewer than three; one that just ran needs no warm-up.
+std::string slower_than(double time_us, double limit_us) {
+    return fmt::format("its first sample, {:.4g} us, is slower than {:.4g} us", time_us, limit_us);
+}
+
+/// Long candidates get fewer samples, but never fewer than two: final rounds tell close ones apart. One that just ran
+/// needs no warm-up.
 TimePlan fit(TimePlan plan, double run_s, double most_ms) {
     if (run_s > 2e-3) {  // the launch's own cost is nothing beside it
         plan.warmup = 0;
@@ -37,7 +42,7 @@ TimePlan fit(TimePlan plan, double run_s, double most_ms) {
     }
     if (most_ms > 0 && run_s > 0) {
         const double fitting = std::floor(most_ms / (run_s * 1e3));
-        plan.samples = std::min(plan.samples, static_cast<int>(std::clamp(fitting, 3.0, 1000.0)));
+        plan.samples = std::min(plan.samples, static_cast<int>(std::clamp(fitting, 2.0, 1000.0)));
     }
     return plan;
 }
@@ -112,13 +117,25 @@ Outcome RunWorker::trial(const TrialTask& task) {
 Outcome RunWorker::judge(Slot& mine, const TrialTask& task) {
     const auto start = Clock::now();
     Candidate candidate{device_, pool_, *mine.memory, task.candidate, task.measure ? mine.memory->sets() : 1};
-    const CheckResult checked = check_surely(mine, candidate, task);
+    CheckResult checked = check_surely(mine, candidate, task);
     Outcome outcome = checked.failure.value_or(Outcome{});
     outcome.max_error = checked.max_error;
     outcome.check_ms = milliseconds_since(start);
     if (checked.failure || !task.measure) return outcome;
+    if (checked.too_slow_us > 0) {
+        outcome.ending = Ending::dropped;
+        outcome.samples_us = {checked.too_slow_us};
+        outcome.time_us = checked.too_slow_us;
+        outcome.reason = slower_than(outcome.time_us, task.plan.drop_above_us);
+        return outcome;
+    }
     const auto begin = Clock::now();
     outcome = measure(mine, candidate, task, checked);
+    if (outcome.ok() && checked.slow && task.twice)
+        if (std::optional<Outcome> failure = check_again(device_, *mine.memory, candidate, task, checked, progress_)) {
+            failure->max_error = checked.max_error;
+            return *failure;
+        }
     outcome.max_error = checked.max_error;
     outcome.time_ms = milliseconds_since(begin);
     outcome.check_ms = milliseconds_since(start) - outcome.time_ms;
@@ -152,9 +169,7 @@ Outcome RunWorker::measure(Slot& mine, Candidate& candidate, const TrialTask& ta
     outcome.predicted = samples.predicted;
     outcome.method = samples.graph ? "graph" : "events";
     outcome.clock_mhz = samples.clock_mhz;
-    if (samples.dropped)
-        outcome.reason =
-            fmt::format("its first sample, {:.4g} us, is slower than {:.4g} us", outcome.time_us, plan.drop_above_us);
+    if (samples.dropped) outcome.reason = slower_than(outcome.time_us, plan.drop_above_us);
     if (!samples.predicted && !samples.dropped)
         if (std::optional<Outcome> wrong = check_after_timing(device_, memory, candidate, task, checked)) return *wrong;
     if (!samples.predicted && task.floor_us > 0 && outcome.time_us > 0 && outcome.time_us < task.floor_us) {

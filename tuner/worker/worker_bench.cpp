@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <deque>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <random>
@@ -54,9 +55,9 @@ struct EffortPlan {
 EffortPlan plan_for(Effort effort) {
     switch (effort) {
         case Effort::quick:
-            return {3, 100, 8, 1.2, false, 500, 0.02, 1, 0.6, 6};
+            return {3, 100, 6, 1.2, false, 500, 0.02, 1, 0.6, 6};
         case Effort::normal:
-            return {5, 300, 20, 1.5, true, 2000, 0.05, 2, 1.1, 24};
+            return {5, 300, 12, 1.3, true, 2000, 0.05, 2, 1.1, 24};
         case Effort::full:
             return {9, 1000, 100, 2.0, true, 4000, 0.2, 4, 2.5, 64};
     }
@@ -110,8 +111,11 @@ public:
           desk_{options_.worker, options_.cache_dir / "host", lane_, store_} {}
 
     ~RealBench() override {
-        const std::lock_guard lock{mutex_};
-        for (const auto& trial : trials_) trial->cancelled = true;
+        {
+            const std::lock_guard lock{mutex_};
+            for (const auto& trial : trials_) trial->cancelled = true;
+        }
+        lane_.thread().post([this] { lane_.abandon(); });  // its device closes while the others are ended
     }
 
     const DeviceIdentity& device() override { return lane_.device(); }
@@ -160,10 +164,12 @@ private:
     struct Finalist {
         std::size_t number = 0;
         CandidateTask task;
+        double about_us = 0;  ///< 0: not known yet
         std::vector<double> clocks;
     };
     std::vector<Finalist> load_finalists(std::span<const Config> finalists, std::vector<Outcome>& outcomes);
-    bool run_rounds(std::vector<Finalist>& finalists, int rounds, std::vector<Outcome>& outcomes);
+    bool run_rounds(std::span<const Config> configs, std::vector<Finalist>& finalists, int rounds,
+                    std::vector<Outcome>& outcomes);
     void warm_up(std::vector<Finalist>& finalists, std::size_t& running);
     void take_sample(Finalist& finalist, bool watch, Outcome& outcome, DeviceState& state);
     void sum_up(std::vector<Finalist>& finalists, const DeviceState& state, std::vector<Outcome>& outcomes);
@@ -180,6 +186,7 @@ private:
     std::atomic<double> best_us_ = 0;
     std::atomic<bool> graph_ = true;
     int rounds_begun_ = 0;
+    std::map<std::string, double> known_us_;  ///< of timed trials, by config; the lane's thread's own
 
     mutable std::mutex mutex_;
     std::condition_variable finished_;
@@ -203,6 +210,7 @@ Preparation RealBench::prepare(const Instance& instance) {
     instance_ = instance;
     best_us_ = 0;
     graph_ = true;
+    lane_.thread().post([this] { known_us_.clear(); });
     first_ = nullptr;
     first_done_ = false;
     compile_ahead();
@@ -351,6 +359,7 @@ void RealBench::try_out(const std::shared_ptr<Trial>& trial, const TrialTask& ta
     Outcome outcome = ask_trial(task);
     if (outcome.ok()) {
         note_best(outcome.time_us);
+        known_us_[trial->config.text()] = outcome.time_us;
         if (outcome.method == "events") graph_ = false;
     }
     {
@@ -451,7 +460,7 @@ std::vector<Outcome> RealBench::rounds(std::span<const Config> configs, int roun
     // A finalist that ends the worker is left out, and the others begin again.
     for (std::size_t attempt = 0; attempt <= configs.size(); ++attempt) {
         std::vector<Finalist> finalists = load_finalists(configs, outcomes);
-        if (finalists.empty() || run_rounds(finalists, rounds, outcomes)) break;
+        if (finalists.empty() || run_rounds(configs, finalists, rounds, outcomes)) break;
     }
     return outcomes;
 }
@@ -489,7 +498,8 @@ std::vector<RealBench::Finalist> RealBench::load_finalists(std::span<const Confi
 }
 
 /// False: the worker was lost; its culprit's outcome says so.
-bool RealBench::run_rounds(std::vector<Finalist>& finalists, int rounds, std::vector<Outcome>& outcomes) {
+bool RealBench::run_rounds(std::span<const Config> configs, std::vector<Finalist>& finalists, int rounds,
+                           std::vector<Outcome>& outcomes) {
     std::mt19937_64 random{options_.seed + static_cast<std::uint64_t>(rounds_begun_++)};
     std::vector<std::size_t> order(finalists.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -497,6 +507,9 @@ bool RealBench::run_rounds(std::vector<Finalist>& finalists, int rounds, std::ve
         std::size_t running = 0;
         try {
             hold_main(0);
+            for (Finalist& finalist : finalists)
+                if (const auto known = known_us_.find(configs[finalist.number].text()); known != known_us_.end())
+                    finalist.about_us = known->second;
             for (; running < finalists.size(); ++running) lane_.ask(Message::load, finalists[running].task, patience_);
             for (const Finalist& finalist : finalists) outcomes[finalist.number].samples_us.clear();
             running = 0;
@@ -522,13 +535,18 @@ bool RealBench::run_rounds(std::vector<Finalist>& finalists, int rounds, std::ve
 }
 
 void RealBench::take_sample(Finalist& finalist, bool watch, Outcome& outcome, DeviceState& state) {
+    constexpr double long_us = 2000;  // nothing that a launch before it warms up shows in it
     const RoundTask task{.order = {finalist.task.id},
-                         .about_us = {outcome.samples_us.empty() ? 0 : outcome.samples_us.back()},
-                         .plan = {.warmup = 1, .samples = 1, .at_least_us = plan_.round_us, .graph = graph_},
+                         .about_us = {finalist.about_us},
+                         .plan = {.warmup = finalist.about_us > long_us ? 0 : 1,
+                                  .samples = 1,
+                                  .at_least_us = plan_.round_us,
+                                  .graph = graph_},
                          .watch = watch};
     const auto result = lane_.ask(Message::round, task, patience_).json().get<RoundSamples>();
     if (!result.failure.empty()) throw WorkerLost{Ending::crashed, result.failure, lane_.take_text()};
     for (const Samples& samples : result.samples) {
+        if (!samples.time_us.empty()) finalist.about_us = samples.time_us.back();
         outcome.samples_us.insert(outcome.samples_us.end(), samples.time_us.begin(), samples.time_us.end());
         outcome.method = samples.graph ? "graph" : "events";
         outcome.predicted = samples.predicted;
