@@ -39,6 +39,8 @@ Candidate stored_candidate(const Instance& instance, const OpKnowledge& known, c
     out.refused = fit_to_today(instance, out.config);
     out.name = candidate_name(out.config, instance.key());
     if (out.refused.empty() && known.negatives.contains(out.name)) out.refused = "it has failed on this problem";
+    if (out.refused.empty() && known.negatives.contains(candidate_name(out.config, {})))
+        out.refused = "it has failed on this GPU";
     out.compilers.emplace_back(row.nvrtc_major, row.nvrtc_minor);
     return out;
 }

@@ -157,6 +157,7 @@ void Store::Impl::store_end(RunId id, const ActiveRun& run, const std::vector<Re
         summary.predictions = put_rows(records);
         return;
     }
+    remove_negatives(id, run);
     summary.negatives = put_negatives(id, run);
     if (records.empty()) return;
     const std::vector<RecordKey> rows = rows_of(run);
@@ -240,6 +241,20 @@ std::vector<RecordKey> Store::Impl::rows_of(const ActiveRun& run) {
                             .rank = static_cast<int>(row.integer(0))});
     }
     return keys;
+}
+
+/// What this search found sound is refused no longer for what an earlier compiler, driver or accident did to it.
+void Store::Impl::remove_negatives(RunId id, const ActiveRun& run) {
+    scan_trials(trials(), id, [&](const TrialRow& row) {
+        if (!row.trial.outcome.ok()) return;
+        tune()
+            .query(
+                "DELETE FROM negative WHERE device = ? AND template = ? AND problem = ? AND config = (SELECT id FROM "
+                "config WHERE op = ? AND variant = ? AND hash = ?)")
+            .bind(run.device, row.source, run.problem, run.start.problem.op, row.trial.config.variant,
+                  row.trial.config.hash())
+            .run();
+    });
 }
 
 std::size_t Store::Impl::put_negatives(RunId id, const ActiveRun& run) {

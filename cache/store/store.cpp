@@ -189,6 +189,7 @@ void Store::put_negative(const Negative& negative, const Environment& environmen
                                          ? 0
                                          : id("SELECT id FROM problem WHERE op = ? AND key = ?", negative.source.op,
                                               std::span<const std::byte>{negative.problem_key});
+        if (problem == 0 && !negative.problem_key.empty()) return;  // 0 would mean every problem
         const std::int64_t source = intern(db, negative.source);
         const std::int64_t config = intern(db, negative.source.op, negative.config);
         db.query(

@@ -115,7 +115,7 @@ struct RecordView {
 struct Negative {
     std::string device_fp{};
     TemplateIdentity source{};
-    std::vector<std::byte> problem_key{};
+    std::vector<std::byte> problem_key{};  ///< empty: on no problem
     Config config{};
     Ending ending = Ending::crashed;
 };
@@ -170,10 +170,11 @@ public:
     /// One transaction. A config tried again replaces its earlier row of the same run.
     void record_trial(RunId run, const Config& config, const Outcome& outcome);
     /// Derives records (within 3 % of the best, at most 8, none tainted) and negatives; also when interrupted. A set of
-    /// records that the total order ranks higher stays.
+    /// records that the total order ranks higher stays. What was timed is no negative any more.
     RunSummary finish_run(RunId run, const RunEnd& end);
     /// Puts records of elsewhere (a spool, an import) under the same rule; returns how many of them now stand.
     std::size_t put(std::span<const Record> records);
+    /// Nothing happens where nothing is stored of the device or the problem: so nothing can be dispatched wrongly.
     void put_negative(const Negative& negative, const Environment& environment);
     /// Folds spool files of finished processes into the database; returns how many records they held.
     std::size_t fold_spools();

@@ -66,6 +66,7 @@ struct Store::Impl {
     std::vector<Record> derive(const ActiveRun& run, const RunEnd& end);
     std::vector<Finalist> finalists_of(const ActiveRun& run);
     std::vector<RecordKey> rows_of(const ActiveRun& run);
+    void remove_negatives(RunId id, const ActiveRun& run);
     std::size_t put_negatives(RunId id, const ActiveRun& run);
     void store_end(RunId id, const ActiveRun& run, const std::vector<Record>& records, RunSummary& summary);
     void spool(const std::vector<Record>& records);

@@ -14,6 +14,7 @@
 
 #include "autotune/error.h"
 #include "cache/dispatch/snapshot.h"
+#include "device/identity.h"
 #include "tests/cache/dispatch_samples.h"
 
 namespace {
@@ -219,6 +220,19 @@ TEST_F(Dispatching, ConfigsThatFailedTheirTrialsAreNotDispatched) {
                          {.finalists = {finalist(vector_config(8, 128), 40.0)}, .evaluated = 20, .space_size = 64});
     }
     put_binary(vector_config(8, 128), 1024);
+    Dispatcher dispatcher{options()};
+    EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::default_config);
+}
+
+TEST_F(Dispatching, AConfigThatFailsOnEveryProblemIsDispatchedOnNone) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    Store::open({.path = folder / "tune.db"})
+        .put_negative({.device_fp = identify(0).fp,
+                       .source = template_of(op(), *op().variant("vector")),
+                       .config = vector_config(8, 128),
+                       .ending = Ending::race},
+                      environment());
     Dispatcher dispatcher{options()};
     EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::default_config);
 }

@@ -79,6 +79,37 @@ TEST(Store, AnInterruptedSearchKeepsItsBestTrials) {
     EXPECT_EQ(store.negatives("scale", "h200").front().ending, Ending::wrong_result);
 }
 
+TEST(Store, AConfigThatIsTimedAfterAllIsRefusedNoLonger) {
+    Store store = Store::in_memory();
+    const RunId first = store.begin_run(start());
+    store.record_trial(first, config(256), failed(Ending::compile_failed));
+    store.record_trial(first, config(512), failed(Ending::wrong_result));
+    store.finish_run(first, {.evaluated = 2, .space_size = 64});
+    EXPECT_EQ(store.negatives("scale", "h200").size(), 2u);
+    RunStart newer = start();
+    newer.environment.nvrtc_minor = 1;
+    search(store, newer, {{config(256), 40.0}});
+    const auto left = store.negatives("scale", "h200");
+    ASSERT_EQ(left.size(), 1u) << "a winner that another compiler refused would never be dispatched";
+    EXPECT_EQ(left.front().config, config(512));
+}
+
+TEST(Store, AFailureOnAProblemThatIsNotStoredIsNoneOnAllProblems) {
+    Store store = Store::in_memory();
+    search(store, start(1024), {{config(256), 50.0}});
+    Negative negative{.device_fp = "h200",
+                      .source = templates().front(),
+                      .problem_key = problem(77).key,
+                      .config = config(256),
+                      .ending = Ending::wrong_result};
+    store.put_negative(negative, environment());
+    EXPECT_TRUE(store.negatives("scale", "h200").empty());
+    negative.problem_key = problem(1024).key;
+    store.put_negative(negative, environment());
+    ASSERT_EQ(store.negatives("scale", "h200").size(), 1u);
+    EXPECT_EQ(store.negatives("scale", "h200").front().problem_key, problem(1024).key);
+}
+
 TEST(Store, ABetterSetOfRecordsStays) {
     Store store = Store::in_memory();
     search(store, start(), {{config(256), 50.0}, {config(128), 50.5}});
