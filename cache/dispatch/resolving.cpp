@@ -138,10 +138,12 @@ void Dispatcher::Impl::look_for_news(bool now) {
     if (!now && std::chrono::steady_clock::now() - last_look < std::chrono::seconds{1}) return;
     last_look = std::chrono::steady_clock::now();
     bool changed = now || databases.stores.size() != database_paths.size();  // one may have come into being
-    for (std::size_t i = 0; i < databases.stores.size() && !changed; ++i) {
+    bool replaced = false;
+    for (std::size_t i = 0; i < databases.stores.size(); ++i) {
         try {
-            changed =
-                databases.stores[i].path().empty() || databases.stores[i].generation() != databases.generations[i];
+            const std::int64_t generation = databases.stores[i].generation();
+            changed = changed || databases.stores[i].path().empty() || generation != databases.generations[i];
+            replaced = replaced || generation < 0;
         } catch (const std::exception&) {
             return;
         }
@@ -149,7 +151,7 @@ void Dispatcher::Impl::look_for_news(bool now) {
     if (!changed) return;
     Databases next = open_databases();
     if (next.locked) return;
-    const bool same = !now && !databases.locked && next.generations == databases.generations;
+    const bool same = !now && !replaced && !databases.locked && next.generations == databases.generations;
     databases = std::move(next);
     if (same) return;         // a file that is still not there is no news
     if (now) failed.clear();  // a compiler or a binary may have come as well

@@ -25,6 +25,8 @@ bool DatabaseFailure::corrupt() const noexcept {
     return (code_ & 0xff) == SQLITE_CORRUPT || (code_ & 0xff) == SQLITE_NOTADB;
 }
 
+bool DatabaseFailure::moved() const noexcept { return code_ == SQLITE_READONLY_DBMOVED; }
+
 Query::~Query() {
     sqlite3_reset(statement_);
     sqlite3_clear_bindings(statement_);
@@ -137,6 +139,11 @@ std::int64_t Database::changes() const noexcept { return sqlite3_changes64(conne
 
 void Database::patience(std::chrono::milliseconds patience) {
     sqlite3_busy_timeout(connection_, static_cast<int>(patience.count()));
+}
+
+bool Database::moved() const noexcept {
+    int moved = 0;
+    return sqlite3_file_control(connection_, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0;
 }
 
 void Database::copy_from(Database& other) {

@@ -26,6 +26,7 @@ public:
     int code() const noexcept { return code_; }
     bool busy() const noexcept;     ///< another process holds the file
     bool corrupt() const noexcept;  ///< the file is damaged or no database
+    bool moved() const noexcept;    ///< another file stands in its place, or none
 
 private:
     int code_;
@@ -105,6 +106,8 @@ public:
     std::int64_t last_id() const noexcept;
     std::int64_t changes() const noexcept;  ///< rows changed by the last statement
     void patience(std::chrono::milliseconds patience);
+    /// Whether the file was renamed or removed since it was opened: what is read and written here is seen by nobody.
+    bool moved() const noexcept;
     /// Fills this database with all of another; both stay usable.
     void copy_from(Database& other);
     sqlite3* handle() const noexcept { return connection_; }

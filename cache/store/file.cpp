@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 
 namespace autotune {
@@ -57,6 +58,7 @@ std::optional<std::vector<std::byte>> read_file_whole(const fs::path& path) {
         std::size_t at = 0;
         while (at < bytes.size()) {
             const auto got = ::read(file, bytes.data() + at, bytes.size() - at);
+            if (got < 0 && errno == EINTR) continue;
             if (got <= 0) break;
             at += static_cast<std::size_t>(got);
         }

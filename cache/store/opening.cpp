@@ -314,6 +314,7 @@ private:
     bool quarantine(const std::string& why) {
         WriterLock lock{out_.path};
         const WriterTurn turn{lock, options_.patience};
+        if (!turn.held()) return false;
         const FileKind kind = probe(out_.path).kind;
         if (kind == FileKind::absent) return true;
         if (kind == FileKind::ours) {
@@ -357,6 +358,12 @@ void replace_damaged(Opened& opened, const Store::Options& options, bool trials)
         options.warn(fmt::format("'{}' is damaged, so it was set aside as '{}' and an empty one begun", shown(path),
                                  to.filename().string()));
     if (!trials) replace_damaged(opened, options, true);  // its rows speak of ids that are gone
+}
+
+void reopen_replaced(Opened& opened, const Store::Options& options) {
+    const fs::path trials = trials_path(opened.path);
+    if (opened.tune.moved()) opened.tune = open_file(opened.path, Database::Access::write, options.patience);
+    if (opened.trials.moved()) opened.trials = open_file(trials, Database::Access::write, options.patience);
 }
 
 fs::path spool_folder(const fs::path& database) { return database.parent_path() / "spool"; }

@@ -35,6 +35,9 @@ Opened open_databases(const Store::Options& options);
 /// trials: that of the two databases which is damaged.
 void replace_damaged(Opened& opened, const Store::Options& options, bool trials);
 
+/// Opens what another process has put in the place of either file.
+void reopen_replaced(Opened& opened, const Store::Options& options);
+
 /// Spool files lie here.
 std::filesystem::path spool_folder(const std::filesystem::path& database);
 

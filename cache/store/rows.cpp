@@ -30,6 +30,11 @@ std::optional<std::int64_t> find_id(Database& database, std::string_view sql, co
     return row.integer(0);
 }
 
+/// A text of the user's may be no UTF-8: the key holds it as it is, people see a replacement.
+std::string dumped(const nlohmann::json& json) {
+    return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 /// The first eight whole numbers among the fields: range queries use them.
 std::array<std::optional<std::int64_t>, 8> dims_of(const ProblemIdentity& problem) {
     std::array<std::optional<std::int64_t>, 8> dims;
@@ -116,7 +121,7 @@ std::int64_t intern(Database& database, const ProblemIdentity& p) {
                 .query(
                     "INSERT INTO problem (op, key, d0, d1, d2, d3, d4, d5, d6, d7, text_json) VALUES "
                     "(?,?,?,?,?,?,?,?,?,?,?)")
-                .bind(p.op, key, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], to_json(p).dump())
+                .bind(p.op, key, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], dumped(to_json(p)))
                 .run();
         });
 }
@@ -131,22 +136,22 @@ std::int64_t intern(Database& database, std::string_view op, const Config& confi
         },
         [&] {
             database.query("INSERT INTO config (op, variant, hash, body_json) VALUES (?,?,?,?)")
-                .bind(op, config.variant, hash, to_json(config).dump())
+                .bind(op, config.variant, hash, dumped(to_json(config)))
                 .run();
         });
 }
 
 std::int64_t insert_run(Database& database, const RunInfo& r, std::int64_t device, std::int64_t environment,
-                        std::int64_t problem, bool predicted, std::int64_t id) {
+                        std::int64_t problem, bool predicted) {
     database
         .query(
-            "INSERT INTO run (id, uuid, device, env, problem, started, ended, strategy, seed, budget, effort, "
+            "INSERT INTO run (uuid, device, env, problem, started, ended, strategy, seed, budget, effort, "
             "clock_policy, "
             "locked_mhz, power_w, temp_max, l2_policy, graph_mode, tolerance, reference, host_hash, origin, predicted) "
-            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
-        .bind(id ? std::optional{id} : std::nullopt, r.uuid, device, environment, problem, r.started, r.ended,
-              r.strategy, r.seed, r.budget, name_of(r.effort), r.clock_policy, r.locked_mhz, r.power_w,
-              r.temperature_max, r.l2_policy, r.method, r.tolerance, r.reference, r.host_hash, r.origin, predicted)
+            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+        .bind(r.uuid, device, environment, problem, r.started, r.ended, r.strategy, r.seed, r.budget, name_of(r.effort),
+              r.clock_policy, r.locked_mhz, r.power_w, r.temperature_max, r.l2_policy, r.method, r.tolerance,
+              r.reference, r.host_hash, r.origin, predicted)
         .run();
     return database.last_id();
 }

@@ -21,9 +21,8 @@ std::int64_t intern(Database& database, const Environment& environment);
 std::int64_t intern(Database& database, const TemplateIdentity& source);
 std::int64_t intern(Database& database, const ProblemIdentity& problem);
 std::int64_t intern(Database& database, std::string_view op, const Config& config);
-/// id: 0 lets SQLite choose.
 std::int64_t insert_run(Database& database, const RunInfo& info, std::int64_t device, std::int64_t environment,
-                        std::int64_t problem, bool predicted, std::int64_t id = 0);
+                        std::int64_t problem, bool predicted);
 
 /// "sm_86, 84 SMs": what predictions are for.
 std::string model_of(const DeviceIdentity& device);

@@ -65,12 +65,12 @@ ActiveRun& Store::Impl::run_at(RunId id) {
     return found->second;
 }
 
-void Store::Impl::register_run(RunId& id, ActiveRun& run) {
+void Store::Impl::register_run(ActiveRun& run) {
     run.device = intern(tune(), run.start.device);
     run.environment = intern(tune(), run.start.environment);
     run.problem = intern(tune(), run.start.problem);
     for (const TemplateIdentity& t : run.start.templates) run.sources[t.variant] = intern(tune(), t);
-    id = insert_run(tune(), run.start.info, run.device, run.environment, run.problem, run.predicts(), id);
+    run.row = insert_run(tune(), run.start.info, run.device, run.environment, run.problem, run.predicts());
 }
 
 RunId Store::begin_run(const RunStart& start) {
@@ -84,11 +84,8 @@ RunId Store::begin_run(const RunStart& start) {
     } catch (const Error&) {
         // It waits on; if this file cannot be written now either, the run itself says so.
     }
-    RunId id = 0;
-    impl_->write(false, [&] {
-        id = 0;
-        impl_->register_run(id, run);
-    });
+    impl_->write(false, [&] { impl_->register_run(run); });
+    const RunId id = run.row;
     // A power cut may have taken the last commits of tune.db and not those of trials.db: the number may not be new
     // there.
     impl_->write(true, [&] { impl_->trials().query("DELETE FROM trial WHERE run = ?").bind(id).run(); });
@@ -103,8 +100,8 @@ void Store::record_trial(RunId id, const Config& config, const Outcome& outcome)
         throw Error{Error::Kind::internal, fmt::format("a trial of '{}' is of no variant of the run", config.variant)};
     const auto [ordinal, is_new] = run.ordinals.emplace(name_of_config(config), run.ordinals.size() + 1);
     const StoredTrial trial{.ordinal = ordinal->second, .config = config, .outcome = outcome, .ended = impl_->now()};
-    impl_->write(true,
-                 [&] { put_trial(impl_->trials(), id, run.problem, source->second, run.start.problem.op, trial); });
+    impl_->write(
+        true, [&] { put_trial(impl_->trials(), run.row, run.problem, source->second, run.start.problem.op, trial); });
 }
 
 RunSummary Store::finish_run(RunId id, const RunEnd& end) {
@@ -116,13 +113,12 @@ RunSummary Store::finish_run(RunId id, const RunEnd& end) {
     info.power_w = end.power_w;
     info.temperature_max = end.temperature_max;
     const std::vector<Record> records = impl_->derive(run, end);
-    const ActiveRun ended = std::move(run);
-    impl_->active.erase(id);
-
     RunSummary summary;
     try {
-        impl_->write(false, [&] { impl_->store_end(id, ended, records, summary); });
+        impl_->write(false, [&] { impl_->store_end(run, records, summary); });
+        impl_->active.erase(id);
     } catch (const Error& error) {
+        impl_->active.erase(id);
         if (error.kind() != Error::Kind::store || records.empty() || impl_->opened.path.empty()) throw;
         const fs::path file = write_spool(spool_folder(impl_->opened.path), records);
         if (file.empty())
@@ -144,12 +140,12 @@ void Store::Impl::spool(const std::vector<Record>& records) {
                     fmt::format("no spool file could be written in '{}'", shown(spool_folder(opened.path)))};
 }
 
-void Store::Impl::store_end(RunId id, const ActiveRun& run, const std::vector<Record>& records, RunSummary& summary) {
+void Store::Impl::store_end(const ActiveRun& run, const std::vector<Record>& records, RunSummary& summary) {
     summary = {};
     const RunInfo& info = run.start.info;
     tune()
         .query("UPDATE run SET ended = ?, graph_mode = ?, reference = ?, power_w = ?, temp_max = ? WHERE id = ?")
-        .bind(info.ended, info.method, info.reference, info.power_w, info.temperature_max, id)
+        .bind(info.ended, info.method, info.reference, info.power_w, info.temperature_max, run.row)
         .run();
     remove_broken();
     count_generation();
@@ -157,8 +153,8 @@ void Store::Impl::store_end(RunId id, const ActiveRun& run, const std::vector<Re
         summary.predictions = put_rows(records);
         return;
     }
-    remove_negatives(id, run);
-    summary.negatives = put_negatives(id, run);
+    remove_negatives(run);
+    summary.negatives = put_negatives(run);
     if (records.empty()) return;
     const std::vector<RecordKey> rows = rows_of(run);
     summary.kept_better = std::any_of(rows.begin(), rows.end(), [&](const RecordKey& key) {
@@ -244,8 +240,8 @@ std::vector<RecordKey> Store::Impl::rows_of(const ActiveRun& run) {
 }
 
 /// What this search found sound is refused no longer for what an earlier compiler, driver or accident did to it.
-void Store::Impl::remove_negatives(RunId id, const ActiveRun& run) {
-    scan_trials(trials(), id, [&](const TrialRow& row) {
+void Store::Impl::remove_negatives(const ActiveRun& run) {
+    scan_trials(trials(), run.row, [&](const TrialRow& row) {
         if (!row.trial.outcome.ok()) return;
         tune()
             .query(
@@ -257,9 +253,9 @@ void Store::Impl::remove_negatives(RunId id, const ActiveRun& run) {
     });
 }
 
-std::size_t Store::Impl::put_negatives(RunId id, const ActiveRun& run) {
+std::size_t Store::Impl::put_negatives(const ActiveRun& run) {
     std::vector<TrialRow> failed;
-    scan_trials(trials(), id, [&](const TrialRow& row) {
+    scan_trials(trials(), run.row, [&](const TrialRow& row) {
         if (is_negative(row.trial.outcome.ending)) failed.push_back(row);
     });
     for (const TrialRow& row : failed)
@@ -268,7 +264,7 @@ std::size_t Store::Impl::put_negatives(RunId id, const ActiveRun& run) {
                 "INSERT OR REPLACE INTO negative (device, template, config, problem, env, outcome, run) VALUES "
                 "(?,?,?,?,?,?,?)")
             .bind(run.device, row.source, intern(tune(), run.start.problem.op, row.trial.config), run.problem,
-                  run.environment, info(row.trial.outcome.ending).name, id)
+                  run.environment, info(row.trial.outcome.ending).name, run.row)
             .run();
     return failed.size();
 }

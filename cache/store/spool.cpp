@@ -8,7 +8,7 @@
 #include <array>
 #include <atomic>
 #include <ctime>
-#include <fstream>
+#include <string_view>
 
 #include "autotune/error.h"
 #include "cache/store/file.h"
@@ -39,17 +39,28 @@ std::vector<fs::path> spool_files(const fs::path& folder) {
     return files;
 }
 
-std::vector<Record> read_spool(const fs::path& file, std::size_t* refused) {
-    std::vector<Record> records;
-    std::ifstream in{file};
-    for (std::string line; std::getline(in, line);) {
+std::optional<SpoolContents> read_spool(const fs::path& file) {
+    const auto bytes = read_file_whole(file);
+    if (!bytes) return std::nullopt;
+    SpoolContents contents;
+    for (std::string_view rest{reinterpret_cast<const char*>(bytes->data()), bytes->size()}; !rest.empty();) {
+        const std::size_t end = std::min(rest.find('\n'), rest.size());
+        const std::string_view line = rest.substr(0, end);
+        rest.remove_prefix(std::min(end + 1, rest.size()));
         try {
-            if (!line.empty()) records.push_back(record_from_line(line));
+            if (!line.empty()) contents.records.push_back(record_from_line(line));
         } catch (const Error&) {
-            if (refused) ++*refused;
+            ++contents.refused;
         }
     }
-    return records;
+    return contents;
+}
+
+fs::path set_spool_aside(const fs::path& file) {
+    const fs::path to = file.string() + ".refused";
+    std::error_code error;
+    fs::rename(file, to, error);
+    return error ? fs::path{} : to;
 }
 
 std::string host_hash() {

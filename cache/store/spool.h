@@ -2,6 +2,7 @@
 #define AUTOTUNE_CACHE_STORE_SPOOL_H
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,16 +11,24 @@
 
 namespace autotune {
 
-/// Records that could not go into the database, one file a write, whole or not at all: `HOST-PID-NUMBER.jsonl`, a line
-/// a record. Where several hosts share the folder this is how they write. Returns the file; empty when it could not be
-/// written either.
+/// Records that could not go into the database, one file a write, whole or not at all: `HOST-PID-TIME-NUMBER.jsonl`,
+/// a line a record. Where several hosts share the folder this is how they write. Returns the file; empty when it could
+/// not be written either.
 std::filesystem::path write_spool(const std::filesystem::path& folder, std::span<const Record> records);
 
 /// The spool files there are, oldest name first.
 std::vector<std::filesystem::path> spool_files(const std::filesystem::path& folder);
 
-/// The records of a file; lines that are none are counted and left out.
-std::vector<Record> read_spool(const std::filesystem::path& file, std::size_t* refused = nullptr);
+struct SpoolContents {
+    std::vector<Record> records{};
+    std::size_t refused = 0;  ///< lines that are no records, or records of a newer program
+};
+/// nullopt when the file could not be read whole: then it may hold more than was seen.
+std::optional<SpoolContents> read_spool(const std::filesystem::path& file);
+
+/// Renames a file that has lines nobody here can read, so that it is not read again and not lost either: NAME.refused.
+/// Returns the new path; empty when that failed.
+std::filesystem::path set_spool_aside(const std::filesystem::path& file);
 
 /// SHA-256 of the host's name: tells hosts apart and names none.
 std::string host_hash();

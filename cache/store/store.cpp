@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <utility>
 
 #include "cache/store/location.h"
 #include "cache/store/spool.h"
@@ -39,8 +40,9 @@ fs::path Store::binaries_folder() const { return path().empty() ? fs::path{} : p
 std::string Store::state() const { return impl_->opened.state; }
 
 std::int64_t Store::generation() const {
-    return impl_->opened.tune.integer_of("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'generation'")
-        .value_or(0);
+    Database& file = impl_->on_disk ? *impl_->on_disk : impl_->opened.tune;
+    if (file.moved()) return -1;
+    return file.integer_of("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'generation'").value_or(0);
 }
 
 /// What lies in spool files belongs to what a reader sees, in memory only: the file is the writers' business.
@@ -49,12 +51,12 @@ void Store::Impl::absorb_spools() {
     const auto files = spool_files(spool_folder(opened.path));
     if (files.empty()) return;
     if (opened.where == Opened::Where::file) {
-        Database copy = Database::in_memory();
-        copy.copy_from(opened.tune);
-        opened.tune = std::move(copy);
+        on_disk = std::exchange(opened.tune, Database::in_memory());
+        opened.tune.copy_from(*on_disk);
     }
     Transaction transaction{opened.tune};
-    for (const fs::path& file : files) put_rows(read_spool(file));
+    for (const fs::path& file : files)
+        if (const auto contents = read_spool(file)) put_rows(contents->records);
     transaction.commit();
 }
 
@@ -98,7 +100,8 @@ void Store::Impl::write(bool in_trials, const std::function<void()>& body) {
             return;
         } catch (const DatabaseFailure& failure) {
             if (failure.busy()) throw locked_error();
-            if (!failure.corrupt() || !opened.own_place || !opened.may_write || recovered) throw error_of(failure);
+            const bool mendable = (failure.corrupt() || failure.moved()) && opened.own_place && opened.may_write;
+            if (!mendable || recovered) throw error_of(failure);
         }
         recover(in_trials);
     }
@@ -107,14 +110,21 @@ void Store::Impl::write(bool in_trials, const std::function<void()>& body) {
 /// Damage that shows only now: an empty file takes over, with the runs that are under way.
 void Store::Impl::recover(bool in_trials) {
     const WriterTurn turn{*tune_lock, patience};
-    replace_damaged(opened, options, in_trials);
-    if (in_trials) return;
-    Transaction transaction{tune()};
-    for (auto& [id, run] : active) {
-        RunId same = id;
-        register_run(same, run);
+    if (!turn.held()) throw locked_error();
+    const bool new_rows = !in_trials || tune().moved();
+    try {
+        // Another process may have seen the same damage first: what it put there is sound, and is not set aside again.
+        if ((in_trials ? trials() : tune()).moved())
+            reopen_replaced(opened, options);
+        else
+            replace_damaged(opened, options, in_trials);
+        if (!new_rows) return;
+        Transaction transaction{tune()};
+        for (auto& [id, run] : active) register_run(run);
+        transaction.commit();
+    } catch (const DatabaseFailure& failure) {
+        throw error_of(failure);
     }
-    transaction.commit();
 }
 
 void Store::Impl::remove(const RecordKey& key) {
@@ -205,14 +215,20 @@ std::size_t Store::fold_spools() {
     std::size_t count = 0;
     if (!impl_->opened.may_write) return count;
     for (const fs::path& file : spool_files(spool_folder(impl_->opened.path))) {
-        std::size_t refused = 0;
-        const std::vector<Record> records = read_spool(file, &refused);
-        put(records);
-        count += records.size();
-        if (refused > 0)
-            impl_->warn(fmt::format("{} lines of '{}' are no records and were left out", refused, shown(file)));
+        const auto contents = read_spool(file);
+        if (!contents) {
+            if (fs::exists(file)) impl_->warn(fmt::format("'{}' cannot be read, so it waits on", shown(file)));
+            continue;  // else another process has folded it
+        }
+        put(contents->records);
+        count += contents->records.size();
         std::error_code error;
-        fs::remove(file, error);
+        if (contents->refused == 0)
+            fs::remove(file, error);
+        else if (const fs::path to = set_spool_aside(file); !to.empty())
+            impl_->warn(fmt::format("{} of '{}' cannot be read by this program and are kept in '{}'",
+                                    contents->refused == 1 ? "1 line" : fmt::format("{} lines", contents->refused),
+                                    shown(file), to.filename().string()));
     }
     return count;
 }

@@ -162,7 +162,8 @@ public:
     std::filesystem::path binaries_folder() const;
     /// "tune.db in rollback mode", "memory: ~/.cache is not writable", "spool files: ~/.cache is on NFS": for `doctor`.
     std::string state() const;
-    /// 0 before anything was written; changes with every write of any process to the records.
+    /// 0 before anything was written; changes with every write of any process to the records. -1 once another file
+    /// stands in this one's place: open it anew.
     std::int64_t generation() const;
 
     // -- a search writes. Each throws Error{store} when the row could not be kept, after spooling what finish_run held.

@@ -23,6 +23,7 @@ namespace autotune {
 /// A search that has begun and not ended, with the ids of its rows.
 struct ActiveRun {
     RunStart start;
+    RunId row = 0;  ///< of the run itself: the id given out, unless the file was replaced since
     std::int64_t device = 0, environment = 0, problem = 0;
     std::map<std::string, std::int64_t> sources{};  ///< template ids by variant
     std::map<std::string, std::size_t> ordinals{};  ///< of the configs tried, by variant and hash
@@ -34,6 +35,7 @@ struct ActiveRun {
 struct Store::Impl {
     Options options;
     Opened opened;
+    std::optional<Database> on_disk{};  ///< the file, where a reader works on a copy with spool files in it
     std::optional<WriterLock> tune_lock{}, trials_lock{};
     std::chrono::milliseconds patience{};
     pid_t process = ::getpid();
@@ -62,13 +64,13 @@ struct Store::Impl {
 
     // runs.cpp
     ActiveRun& run_at(RunId id);
-    void register_run(RunId& id, ActiveRun& run);
+    void register_run(ActiveRun& run);
     std::vector<Record> derive(const ActiveRun& run, const RunEnd& end);
     std::vector<Finalist> finalists_of(const ActiveRun& run);
     std::vector<RecordKey> rows_of(const ActiveRun& run);
-    void remove_negatives(RunId id, const ActiveRun& run);
-    std::size_t put_negatives(RunId id, const ActiveRun& run);
-    void store_end(RunId id, const ActiveRun& run, const std::vector<Record>& records, RunSummary& summary);
+    void remove_negatives(const ActiveRun& run);
+    std::size_t put_negatives(const ActiveRun& run);
+    void store_end(const ActiveRun& run, const std::vector<Record>& records, RunSummary& summary);
     void spool(const std::vector<Record>& records);
     std::vector<std::pair<Config, Outcome>> known(const RunStart& start, bool predicted);
 };

@@ -149,6 +149,27 @@ TEST_F(OwnPlace, DamageThatShowsDuringASearchDoesNotStopIt) {
     EXPECT_EQ(open().records({}, today()).size(), 1u);
 }
 
+TEST_F(OwnPlace, DamageThatTwoWritersMeetIsSetAsideOnce) {
+    Store first = open(), second = open();
+    const RunId one = first.begin_run(start()), two = second.begin_run(start(2048));
+    std::string bytes = bytes_of(path_);
+    std::fill(bytes.begin() + 4096, bytes.end(), '\x55');
+    write_bytes(path_, bytes);
+    const auto finish = [](Store& store, RunId run, const Config& best) {
+        store.record_trial(run, config(1024), failed(Ending::race));
+        return store.finish_run(run, {.finalists = {finalist(best, 50.0)}, .evaluated = 9, .space_size = 64});
+    };
+    EXPECT_EQ(finish(first, one, config(256)).records, 1u);
+    const RunSummary summary = finish(second, two, config(128));
+    EXPECT_EQ(summary.records, 1u);
+    EXPECT_EQ(summary.negatives, 1u);
+    EXPECT_EQ(files_like("tune.db.broken"), 1u) << "what the first had stored anew was set aside by the second";
+    Store store = open();
+    EXPECT_EQ(store.records({}, today()).size(), 2u);
+    for (const StoredRun& run : store.runs()) EXPECT_TRUE(run.finished) << run.problem.text();
+    EXPECT_TRUE(store.check().empty());
+}
+
 TEST_F(OwnPlace, AFlippedByteIsAMissAndTheNextWriteRemovesIt) {
     {
         search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
@@ -233,6 +254,54 @@ TEST_F(OwnPlace, OnSharedFileSystemsRecordsGoToSpoolFilesThatReadersMerge) {
         EXPECT_EQ(local.records({}, today()).size(), 1u);
     }
     EXPECT_EQ(files_like(".jsonl"), 0u);
+}
+
+TEST_F(OwnPlace, SpooledLinesThatNobodyHereCanReadAreKept) {
+    {
+        Store store = Store::open({.warn = {}, .spool_only = true});
+        search(store, start(), {{config(256), 50.0}});
+    }
+    const fs::path spool = folder_ / "1/spool";
+    const fs::path file = fs::directory_iterator { spool } -> path();
+    write_bytes(file, bytes_of(file) + "{\"v\":2,\"kind\":\"of a newer program\"}\n");
+    Store store = open();
+    EXPECT_EQ(store.fold_spools(), 1u);
+    EXPECT_EQ(store.records({}, today()).size(), 1u);
+    EXPECT_EQ(files_like(".jsonl"), 1u);
+    EXPECT_NE(bytes_of(file.string() + ".refused").find("of a newer program"), std::string::npos);
+    EXPECT_EQ(warnings_.size(), 1u);
+    EXPECT_EQ(store.fold_spools(), 0u) << "it was read again";
+}
+
+TEST_F(OwnPlace, ASpoolFileThatCannotBeReadWaits) {
+    fs::create_directories(folder_ / "1/spool/host-1-2-3.jsonl");  // a folder cannot be read as a file
+    fs::permissions(folder_ / "1", fs::perms::owner_all);
+    Store store = open();
+    EXPECT_EQ(store.fold_spools(), 0u);
+    EXPECT_TRUE(fs::exists(folder_ / "1/spool/host-1-2-3.jsonl"));
+    EXPECT_EQ(warnings_.size(), 1u);
+}
+
+TEST_F(OwnPlace, AReaderWithSpoolFilesStillSeesThatTheDatabaseChanges) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    {
+        Store store = Store::open({.warn = {}, .spool_only = true});
+        search(store, start(2048), {{config(256), 50.0}});
+    }
+    const Store reader = open(Store::Mode::read);
+    EXPECT_EQ(reader.records({}, today()).size(), 2u);
+    const std::int64_t before = reader.generation();
+    const Record another = record(4096, 20.0);
+    open().put({&another, 1});
+    EXPECT_NE(reader.generation(), before);
+}
+
+TEST_F(OwnPlace, AReaderSeesThatAnotherFileTookOver) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    const Store reader = open(Store::Mode::read);
+    EXPECT_GE(reader.generation(), 0);
+    fs::rename(path_, folder_ / "1/tune.db.broken");
+    EXPECT_EQ(reader.generation(), -1);
 }
 
 TEST_F(OwnPlace, TrialsOfADatabaseThatIsGoneAreSetAside) {

@@ -110,6 +110,15 @@ TEST(Store, AFailureOnAProblemThatIsNotStoredIsNoneOnAllProblems) {
     EXPECT_EQ(store.negatives("scale", "h200").front().problem_key, problem(1024).key);
 }
 
+TEST(Store, ATextFieldMayHoldAnyBytes) {
+    Store store = Store::in_memory();
+    RunStart odd = start();
+    odd.problem.fields.emplace_back("mask", std::string{"\xff\xfe causal"});
+    odd.problem.key.push_back(std::byte{0xff});
+    EXPECT_EQ(search(store, odd, {{config(256), 50.0}}).records, 1u);
+    EXPECT_EQ(store.records({}, today()).front().problem.key, odd.problem.key);
+}
+
 TEST(Store, ABetterSetOfRecordsStays) {
     Store store = Store::in_memory();
     search(store, start(), {{config(256), 50.0}, {config(128), 50.5}});
