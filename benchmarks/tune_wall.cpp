@@ -61,7 +61,12 @@ int run(const std::string& folder, Effort effort) {
         "compile {:.2f} s over {} workers, check {:.2f} s, time {:.2f} s, GPU idle {:.0f} %, workers replaced {}\n",
         tuning.use.compile_s, tuning.use.compile_workers, tuning.use.check_s, tuning.use.time_s,
         100 * tuning.use.gpu_idle_share, tuning.use.workers_replaced);
-    fmt::print("whole verified tune: {:.2f} s\n", elapsed_s());
+    const double whole_s = elapsed_s();
+    fmt::print("stages, which overlap where processes do:\n");
+    for (const Stage& stage : tuning.use.stages)
+        fmt::print("{:7.3f} to {:6.3f} s  {:4.0f} ms  {}\n", stage.begin_s, stage.end_s,
+                   1e3 * (stage.end_s - stage.begin_s), stage.name);
+    fmt::print("whole verified tune: {:.2f} s\n", whole_s);
     return tuning.verification.failure ? 4 : 0;
 }
 

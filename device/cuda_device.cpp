@@ -216,11 +216,12 @@ public:
     }
     void unload(Module module) override { modules_.erase(module.id); }
 
-    void run(const BoundSequence& bound) override {
+    void run(const BoundSequence& bound) override { (void)run_timed(bound); }
+
+    double run_timed(const BoundSequence& bound) override {
         const CudaSequence sequence = prepare(bound);
         sequence.enqueue_once(stream_.get());
-        sequence.enqueue(stream_.get());
-        check(driver().cuStreamSynchronize(stream_.get()), "running {}", sequence.names());
+        return time_once(stream_.get(), sequence);
     }
 
     Samples time(std::span<const BoundSequence> rotated, std::span<const Restore> restore,

@@ -10,12 +10,14 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double long_sequence_us = 5000;  // one is sample enough, and no cache outlives it
-constexpr double least_sample_us = 200;    // a graph's start and end are below 1 % of it
+constexpr double lone_sequence_us =
+    2000;                                // the same where two sets are enough to rotate over: each is beyond the cache
+constexpr double least_sample_us = 200;  // a graph's start and end are below 1 % of it
 constexpr std::size_t fewest_in_a_graph = 20;
 constexpr std::size_t most_in_a_graph = 1000;
 constexpr double event_pair_us = 10;  // what a pair round one launch may add
 constexpr double bridged_us = 2000;
-constexpr double hopeless = 1.5;      // a first, rough time this far over the limit needs no second
+constexpr double hopeless = 1.5;  // a first, rough time this far over the limit needs no second
 
 OwnedEvent make_event() {
     CUevent event = nullptr;
@@ -83,7 +85,8 @@ private:
 
 /// How many sequences a sample holds.
 std::size_t sample_size(double one_us, std::size_t sets, bool restored, const TimePlan& plan) {
-    if (one_us >= long_sequence_us && one_us >= plan.at_least_us) return 1;
+    const double alone_us = sets <= 2 ? lone_sequence_us : long_sequence_us;
+    if (one_us >= alone_us && one_us >= plan.at_least_us) return 1;
     if (restored) return sets;
     const double wanted = std::max(plan.at_least_us, least_sample_us) / std::max(one_us, 0.1);
     const auto enough = static_cast<std::size_t>(std::ceil(std::min(wanted, static_cast<double>(most_in_a_graph))));
@@ -93,6 +96,15 @@ std::size_t sample_size(double one_us, std::size_t sets, bool restored, const Ti
 }
 
 }  // namespace
+
+double time_once(CUstream stream, const CudaSequence& sequence) {
+    const OwnedEvent start = make_event(), end = make_event();
+    record(start, stream);
+    sequence.enqueue(stream);
+    record(end, stream);
+    wait(stream, sequence);
+    return elapsed_us(start, end);
+}
 
 Samples time_sequences(CUstream stream, std::span<const CudaSequence> sets, std::span<const CudaRestore> restores,
                        const TimePlan& plan, const GpuMonitor* monitor) {
@@ -138,7 +150,7 @@ Samples time_sequences(CUstream stream, std::span<const CudaSequence> sets, std:
     }
 
     // 3. The first sample, after which the hopeless are dropped, then the others in one go.
-    const auto take = [&](int count) {
+    const auto take = [&](int count, bool last) {
         std::vector<std::pair<OwnedEvent, OwnedEvent>> pairs;
         for (int i = 0; i < count; ++i) {
             auto& [before, after] = pairs.emplace_back(make_event(), make_event());
@@ -147,11 +159,13 @@ Samples time_sequences(CUstream stream, std::span<const CudaSequence> sets, std:
             replay.enqueue();
             record(after, stream);
         }
+        // While the work runs: the clock is that of the work, and asking for it takes none of the device's time.
+        if (last && monitor) samples.clock_mhz = monitor->sm_clock_mhz().value_or(0);
         wait(stream, sets[0]);
         for (const auto& [before, after] : pairs)
             samples.time_us.push_back(elapsed_us(before, after) / static_cast<double>(n));
     };
-    take(1);
+    take(1, plan.samples <= 1);
     samples.dropped = plan.drop_above_us > 0 && samples.time_us.front() > plan.drop_above_us;
     int left = samples.dropped ? 0 : plan.samples - 1;
     while (left > 0 && !out_of_time()) {
@@ -163,10 +177,9 @@ Samples time_sequences(CUstream stream, std::span<const CudaSequence> sets, std:
             replay.enqueue();
         }
         const int batch = std::clamp(static_cast<int>(50000 / std::max(sample_us, 1.0)), 1, left);
-        take(batch);
+        take(batch, batch == left);
         left -= batch;
     }
-    if (monitor) samples.clock_mhz = monitor->sm_clock_mhz().value_or(0);
     return samples;
 }
 

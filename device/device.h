@@ -197,6 +197,11 @@ public:
     virtual void unload(Module module) = 0;
     /// Runs a whole sequence once and waits for it, incl. its zeroing and symbol copies.
     virtual void run(const BoundSequence& sequence) = 0;
+    /// As run(). Returns the device's own time of it in us, a first launch's cost included; 0 where it has no clock.
+    virtual double run_timed(const BoundSequence& sequence) {
+        run(sequence);
+        return 0;
+    }
     /// Times a sequence over `rotated`: the same sequence bound to R sets of buffers, used in turn.
     /// restore: buffers of each set that the sequence updates in place, with their pristine copies: restored
     /// between replays, untimed.

@@ -38,6 +38,13 @@ Json counts(const Tuning& tuning) {
     return object;
 }
 
+Json stages(const Tuning& tuning) {
+    Json list = Json::array();
+    for (const Stage& stage : tuning.use.stages)
+        list.push_back({{"name", stage.name}, {"begin_s", stage.begin_s}, {"end_s", stage.end_s}});
+    return list;
+}
+
 }  // namespace
 
 void to_json(Json& json, const Config& config) {
@@ -102,6 +109,7 @@ std::string json_summary(const Instance& instance, const DeviceIdentity& device,
                    {"time_s", tuning.use.time_s},
                    {"gpu_idle_share", tuning.use.gpu_idle_share},
                    {"workers", tuning.use.compile_workers},
+                   {"stages", stages(tuning)},
                    {"interrupted", tuning.interrupted},
                    {"verified",
                     {{"problems", tuning.verification.problems},

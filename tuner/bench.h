@@ -25,12 +25,19 @@ struct Preparation {
     bool warm = false;    ///< one set of buffers inside L2
 };
 
+/// A part of a run, in seconds since the bench was made. Stages of different processes overlap.
+struct Stage {
+    std::string name;  ///< "device opens", "trials", "final rounds"
+    double begin_s = 0, end_s = 0;
+};
+
 /// Where the time of a run went.
 struct BenchUse {
     double compile_s = 0, check_s = 0, time_s = 0;
     std::size_t compile_workers = 0;
     double gpu_idle_share = 0;  ///< of the time in which candidates waited
     int workers_replaced = 0;
+    std::vector<Stage> stages;  ///< in the order of their ends
 };
 
 /// The re-check of a winner: other seeds, and ragged problems near this one.
@@ -62,6 +69,7 @@ public:
     virtual void best_so_far(double time_us) = 0;
 
     /// Times finalists in interleaved rounds of random order: one vector of samples a finalist, equally long.
+    /// rounds: at most; a bench may end earlier where more would tell nothing new.
     virtual std::vector<Outcome> rounds(std::span<const Config> finalists, int rounds) = 0;
     /// Re-checks a config after timing.
     virtual Verification verify(const Config& config) = 0;

@@ -74,6 +74,7 @@ public:
     Module load(const Artefact& artefact) override;
     void unload(Module module) override;
     void run(const BoundSequence& sequence) override;
+    double run_timed(const BoundSequence& sequence) override;
     Samples time(std::span<const BoundSequence> rotated, std::span<const Restore> restore,
                  const TimePlan& plan) override;
     double copy_bandwidth_gbs() override { return bandwidth_gbs; }
@@ -95,7 +96,6 @@ private:
     Block& block(Buffer buffer);
     std::span<std::byte> bytes(Buffer buffer);
     void throw_if_lost() const;
-    double run_timed(const BoundSequence& sequence);
 
     std::map<std::uint32_t, std::unique_ptr<Block>> blocks_;
     std::map<std::uint32_t, Artefact> modules_;

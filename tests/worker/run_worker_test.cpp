@@ -188,6 +188,27 @@ TEST_F(RunWorkerTest, AHopelesslySlowCandidateIsDropped) {
     EXPECT_DOUBLE_EQ(outcome.time_us, 20);
 }
 
+// Goal: a candidate that its one checked run shows to be slow costs that run and no sample.
+// Method: a limit well below the time of the run, one that it just misses, and one that it meets.
+TEST_F(RunWorkerTest, ALongCandidateIsDroppedByTheTimeOfItsCheckedRun) {
+    const auto tried = [&](double limit_us) {
+        device.define(
+            "long", [](const HostCall& call) { scale(call, 0, rows * cols); }, 10'000);
+        TrialTask task = trial("long");
+        task.plan.drop_above_us = limit_us;
+        device.launches = 0;
+        return worker.trial(task);
+    };
+    const Outcome slow = tried(8'000);
+    EXPECT_EQ(slow.ending, Ending::dropped);
+    EXPECT_EQ(device.launches, 1);
+    EXPECT_LE(slow.time_us, 10'000) << "a lower bound";
+    EXPECT_GT(slow.time_us, 8'000);
+    EXPECT_EQ(tried(9'500).ending, Ending::dropped);
+    EXPECT_GT(device.launches, 1) << "a first launch may cost so much";
+    EXPECT_EQ(tried(10'500).ending, Ending::timed);
+}
+
 TEST_F(RunWorkerTest, FasterThanTheDeviceCanBeIsAnError) {
     TrialTask task = trial("good");
     task.floor_us = 25;

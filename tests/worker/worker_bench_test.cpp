@@ -117,6 +117,24 @@ TEST_F(WorkerBenchTest, RoundsGiveEachFinalistAsManySamples) {
     EXPECT_FALSE(outcomes[0].tainted);
 }
 
+TEST_F(WorkerBenchTest, RoundsEndWhenFinalistsAreToldApart) {
+    const std::vector<Config> apart{bad_kernel("good"), bad_kernel("ragged")}, alike{apart[0], apart[0]};
+    ASSERT_TRUE(try_one(*bench, apart[0]).ok());
+    EXPECT_EQ(bench->rounds(apart, 15)[0].samples_us.size(), 7u);
+    EXPECT_GT(bench->rounds(alike, 9)[1].samples_us.size(), 7u);
+}
+
+TEST_F(WorkerBenchTest, SaysWhenEachStageWas) {
+    ASSERT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+    std::map<std::string, Stage> stages;
+    for (const Stage& stage : bench->use().stages) stages[stage.name] = stage;
+    for (const char* name : {"driver starts", "device opens", "reference on the CPU", "problem filled", "trials"}) {
+        ASSERT_TRUE(stages.contains(name)) << name;
+        EXPECT_LE(stages[name].begin_s, stages[name].end_s) << name;
+    }
+    EXPECT_LE(stages["device opens"].end_s, stages["trials"].begin_s);
+}
+
 TEST_F(WorkerBenchTest, AFinalistThatEndsTheWorkerIsLeftOut) {
     ASSERT_TRUE(try_one(*bench, bad_kernel("good")).ok());
     const std::vector<Config> finalists{bad_kernel("traps"), bad_kernel("good")};

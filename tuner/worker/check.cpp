@@ -16,19 +16,40 @@ constexpr double launch_cost_us = 100;
 constexpr double stall_us = 5000;
 /// So much slower than what is dropped, by the host's clock and after a stall, that no sample is needed to drop it.
 constexpr double surely = 2;
+/// The same by the device's clock, for runs beside which a first launch's cost (cold code, cold tables) is below 5 %.
+constexpr double surely_by_device = 1.1, first_launch_us = 200, telling_us = 4000;
 
 Outcome failed(Ending ending, std::string reason) { return {.ending = ending, .reason = std::move(reason)}; }
 
 std::string number(double value) { return std::isnan(value) ? "nan" : fmt::format("{:.4g}", value); }
 
-double run_once(Device& device, ProblemMemory& memory, Candidate& candidate, std::uint8_t poison, double expect_s,
-                const Progress& progress) {
+struct RunTime {
+    double host_us = 0, device_us = 0;  ///< device_us: 0 where the device has no clock
+    double seconds() const noexcept { return (device_us > 0 ? device_us : host_us) * 1e-6; }
+};
+
+RunTime run_once(Device& device, ProblemMemory& memory, Candidate& candidate, std::uint8_t poison, double expect_s,
+                 const Progress& progress) {
     memory.reset_outputs(0, poison);
     candidate.poison_scratch(0, poison);
     if (progress) progress("running", expect_s);
     const auto start = Clock::now();
-    device.run(candidate.bound().front());
-    return std::chrono::duration<double>(Clock::now() - start).count();
+    RunTime time;
+    time.device_us = device.run_timed(candidate.bound().front());
+    time.host_us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+    return time;
+}
+
+/// What is dropped anyway needs no second run, and where the clock leaves no doubt no sample either.
+void judge_time(const RunTime& run, const TrialTask& task, CheckResult& result) {
+    const double limit_us = task.measure ? task.plan.drop_above_us : 0;
+    if (limit_us <= 0) return;
+    const double run_us = run.seconds() * 1e6;
+    result.slow = run_us - launch_cost_us > limit_us;
+    if (run.device_us > telling_us && run.device_us > surely_by_device * limit_us)
+        result.too_slow_us = run.device_us - first_launch_us;
+    else if (run.device_us == 0 && run.host_us - stall_us > surely * limit_us)
+        result.too_slow_us = run.host_us - stall_us;
 }
 
 std::string buffer_name(const ProblemMemory& memory, const Candidate& candidate, std::size_t buffer) {
@@ -102,15 +123,13 @@ std::optional<Outcome> check_inputs(ProblemMemory& memory, std::size_t set) {
 CheckResult check(Device& device, ProblemMemory& memory, Candidate& candidate, const TrialTask& task,
                   const Progress& progress) {
     CheckResult result;
-    result.run_s = run_once(device, memory, candidate, first_poison, task.expect_s, progress);
+    const RunTime run = run_once(device, memory, candidate, first_poison, task.expect_s, progress);
+    result.run_s = run.seconds();
     result.failure = check_guards(device, memory, candidate);
     if (!result.failure) result.failure = check_outputs(device, memory, 0, first_poison, result.max_error);
     if (std::optional<Outcome> changed = check_inputs(memory, 0); changed && !result.failure) result.failure = changed;
     if (result.failure) return result;
-    // What is dropped anyway needs no second run, and where the host's clock leaves no doubt no sample either.
-    const double run_us = result.run_s * 1e6, limit_us = task.measure ? task.plan.drop_above_us : 0;
-    result.slow = limit_us > 0 && run_us - launch_cost_us > limit_us;
-    if (limit_us > 0 && run_us - stall_us > surely * limit_us) result.too_slow_us = run_us - stall_us;
+    judge_time(run, task, result);
     if (task.twice && !result.slow) result.failure = check_again(device, memory, candidate, task, result, progress);
     return result;
 }
@@ -119,7 +138,7 @@ CheckResult check(Device& device, ProblemMemory& memory, Candidate& candidate, c
 std::optional<Outcome> check_again(Device& device, ProblemMemory& memory, Candidate& candidate, const TrialTask& task,
                                    CheckResult& result, const Progress& progress) {
     memory.save_outputs(0);
-    result.run_s = run_once(device, memory, candidate, second_poison, task.expect_s, progress);
+    result.run_s = run_once(device, memory, candidate, second_poison, task.expect_s, progress).seconds();
     if (task.candidate.deterministic) {
         const int differs = memory.differs_from_saved(0);
         result.twice = differs < 0;

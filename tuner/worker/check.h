@@ -13,10 +13,10 @@ namespace autotune {
 /// What a check found out.
 struct CheckResult {
     std::optional<Outcome> failure;
-    double max_error = 0;    ///< largest error over its bound
-    double run_s = 0;        ///< host time of the last run: an upper bound of its device time
-    bool twice = false;      ///< a second run gave the same bits as the one that the memory saved
-    bool slow = false;       ///< by the host's clock it will be dropped: it had no second run yet
+    double max_error = 0;  ///< largest error over its bound
+    double run_s = 0;      ///< time of the last run, the device's where it has a clock, else the host's: an upper bound
+    bool twice = false;    ///< a second run gave the same bits as the one that the memory saved
+    bool slow = false;     ///< by that clock it will be dropped: it had no second run yet
     double too_slow_us = 0;  ///< its device time is surely at least this, more than what is dropped; 0: it may not be
 };
 

@@ -97,11 +97,12 @@ std::vector<Instance> small_problems(const Instance& instance) {
 }
 
 ReferenceDesk::ReferenceDesk(std::filesystem::path worker, std::filesystem::path host_cache, RunLane& lane,
-                             CompiledSources& store)
+                             CompiledSources& store, StageLog& log)
     : worker_{std::move(worker)},
       host_cache_{std::move(host_cache)},
       lane_{lane},
       store_{store},
+      log_{log},
       flops_per_s_{first_guess_flops * static_cast<double>(usable_threads())},
       thread_{std::make_unique<JobThread>()} {
     thread_->post([this] {
@@ -191,6 +192,7 @@ EvaluateTask ReferenceDesk::evaluation_of(const Instance& instance, std::uint64_
 
 /// Runs the C++ reference; its values, and inputs that a generator made, become the problem's.
 void ReferenceDesk::evaluate(const Instance& instance, std::uint64_t seed, HeldProblem& problem, bool inputs_only) {
+    const StageLog::Span span{log_, "reference on the CPU"};
     EvaluateTask task = evaluation_of(instance, seed, problem.task.tensors);
     task.inputs_only = inputs_only;
     const auto start = Clock::now();
@@ -217,6 +219,7 @@ void ReferenceDesk::evaluate(const Instance& instance, std::uint64_t seed, HeldP
 
 CandidateTask ReferenceDesk::compiled(const Instance& instance, std::vector<SourceSpec> sources,
                                       LaunchSequence sequence, int slot) {
+    const StageLog::Span span{log_, "reference compiled"};
     const BinariesResult result = store_.get(std::move(sources), arch_name(instance.limits().cc));
     if (!result.binaries)
         throw Error{Error::Kind::usage, fmt::format("the reference kernel of '{}' does not compile: {}",
@@ -253,6 +256,7 @@ void ReferenceDesk::anchor(const Instance& small) {
         .kind = ReferenceTask::Kind::device,
         .candidate = compiled(small, small.reference_sources(), small.reference_launches(), anchor_slot)};
     const auto comparisons = lane_.thread().run([&] {
+        const StageLog::Span span{log_, "reference held against the CPU's"};
         lane_.prepare(problem.task, problem.contents);
         lane_.set_reference(problem.reference, problem.values);
         auto found = lane_.ask(Message::anchor, device, unhurried).json().get<std::vector<Comparison>>();

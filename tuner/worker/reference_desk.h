@@ -20,9 +20,9 @@ namespace autotune {
 /// on a small, ragged problem.
 class ReferenceDesk {
 public:
-    /// lane, store: outlive this. host_cache: where a user's compiled references are kept.
-    ReferenceDesk(std::filesystem::path worker, std::filesystem::path host_cache, RunLane& lane,
-                  CompiledSources& store);
+    /// lane, store, log: outlive this. host_cache: where a user's compiled references are kept.
+    ReferenceDesk(std::filesystem::path worker, std::filesystem::path host_cache, RunLane& lane, CompiledSources& store,
+                  StageLog& log);
     ~ReferenceDesk();
     ReferenceDesk(const ReferenceDesk&) = delete;
     ReferenceDesk& operator=(const ReferenceDesk&) = delete;
@@ -47,6 +47,7 @@ private:
     std::filesystem::path worker_, host_cache_;
     RunLane& lane_;
     CompiledSources& store_;
+    StageLog& log_;
     std::unique_ptr<RunClient> client_;
     double flops_per_s_;  ///< of the CPU reference, as far as seen
     std::set<std::string> anchored_;

@@ -39,8 +39,8 @@ std::vector<int> numbers_of(const std::vector<Fd>& fds) {
 
 }  // namespace
 
-RunLane::RunLane(std::filesystem::path worker, int gpu)
-    : worker_{std::move(worker)}, gpu_{gpu}, thread_{std::make_unique<JobThread>()} {
+RunLane::RunLane(std::filesystem::path worker, int gpu, StageLog& log)
+    : worker_{std::move(worker)}, gpu_{gpu}, log_{log}, thread_{std::make_unique<JobThread>()} {
     identified_ = thread_->begin([this] { identify(); }).share();
     thread_->post([this] {
         try {
@@ -71,6 +71,7 @@ const DeviceIdentity& RunLane::device() {
 
 /// Which device it is, before its context is made: that is all the caller needs to load its problem.
 void RunLane::identify() {
+    const StageLog::Span span{log_, "driver starts"};
     try {
         client_ = fresh();
         const std::vector<DeviceIdentity> devices = list(*client_);
@@ -87,6 +88,7 @@ void RunLane::identify() {
 void RunLane::start() {
     if (!client_ || !client_->alive()) client_ = spare_ && spare_->alive() ? std::move(spare_) : fresh();
     spare_.reset();
+    const StageLog::Span span{log_, "device opens"};
     client_->ask(Message::open, {{"gpu", gpu_}}, {}, steady);
     open_ = true;
     for (const auto& [slot, problem] : held_) {
@@ -141,10 +143,13 @@ Frame RunLane::ask_surely(Message type, const nlohmann::json& body, std::span<co
 }
 
 bool RunLane::prepare(const ProblemTask& task, const std::vector<Fd>& contents) {
+    ensure();
+    const StageLog::Span span{log_, "problem filled"};
     return ask_surely(Message::prepare, task, numbers_of(contents)).json().value("warm", false);
 }
 
 void RunLane::set_reference(const ReferenceTask& task, const std::vector<Fd>& values) {
+    const StageLog::Span span{log_, "reference on the device"};
     ask_surely(Message::reference, task, numbers_of(values));
 }
 

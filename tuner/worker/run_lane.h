@@ -13,6 +13,7 @@
 #include "tuner/worker/fd.h"
 #include "tuner/worker/job_thread.h"
 #include "tuner/worker/run_client.h"
+#include "tuner/worker/stage_log.h"
 #include "tuner/worker/task.h"
 
 namespace autotune {
@@ -30,8 +31,8 @@ struct HeldProblem {
 /// with the problems that it held; from the first loss on, a spare that has started its driver stands by.
 class RunLane {
 public:
-    /// Starts the worker and opens the device; returns at once.
-    RunLane(std::filesystem::path worker, int gpu);
+    /// Starts the worker and opens the device; returns at once. log: outlives this.
+    RunLane(std::filesystem::path worker, int gpu, StageLog& log);
     ~RunLane();
     RunLane(const RunLane&) = delete;
     RunLane& operator=(const RunLane&) = delete;
@@ -68,6 +69,7 @@ private:
     std::unique_ptr<RunClient> fresh();
     std::filesystem::path worker_;
     int gpu_;
+    StageLog& log_;
     std::atomic<int> replaced_ = 0;
     std::unique_ptr<RunClient> client_, spare_;
     bool open_ = false, abandoned_ = false;

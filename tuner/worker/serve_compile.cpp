@@ -38,6 +38,7 @@ void warm_up(Compiler& compiler) {
 }  // namespace
 
 CompileHook nvrtc_compile() {
+    (void)setpriority(PRIO_PROCESS, 0, 5);  // the GPU's own host thread goes first, its start not least
     auto compiler = std::make_shared<Compiler>();
     warm_up(*compiler);
     return [compiler](const CompileTask& task) {
@@ -47,7 +48,6 @@ CompileHook nvrtc_compile() {
 }
 
 int serve_compile(int socket, const CompileHook& compile) {
-    (void)setpriority(PRIO_PROCESS, 0, 5);  // the GPU's own host thread goes first
     FrameReader reader;
     send_frame(socket, static_cast<std::uint32_t>(Message::ready), Json::object());
     while (true) {

@@ -17,6 +17,7 @@
 #include "autotune/error.h"
 #include "device/identity.h"
 #include "tuner/model/space.h"
+#include "tuner/statistics.h"
 #include "tuner/worker/compiled_sources.h"
 #include "tuner/worker/gates.h"
 #include "tuner/worker/json_types.h"
@@ -46,20 +47,24 @@ struct EffortPlan {
     double drop_factor;    ///< over the best so far
     bool twice;            ///< a second run must give the same bits
     double round_us;       ///< of one sample in final rounds
+    double rounds_us;      ///< device time after which they end, when each finalist has the fewest samples that tell
     double warm_up_s;      ///< before them
     int seeds;             ///< other inputs that the winner meets
     double most_work;      ///< of a ragged problem, relative to the problem
     std::size_t problems;  ///< ragged ones at most
 };
 
+/// Fewer rounds have no interval at 95 % that is narrower than all samples.
+constexpr int fewest_rounds = 7;
+
 EffortPlan plan_for(Effort effort) {
     switch (effort) {
         case Effort::quick:
-            return {3, 100, 6, 1.2, false, 500, 0.02, 1, 0.6, 6};
+            return {3, 100, 6, 1.2, false, 500, 1e5, 0.02, 1, 0.6, 6};
         case Effort::normal:
-            return {5, 300, 12, 1.3, true, 2000, 0.05, 2, 1.1, 24};
+            return {5, 300, 8, 1.3, true, 2000, 3e5, 0.05, 2, 1.1, 24};
         case Effort::full:
-            return {9, 1000, 100, 2.0, true, 4000, 0.2, 4, 2.5, 64};
+            return {9, 1000, 100, 2.0, true, 4000, 60e6, 0.2, 4, 2.5, 64};
     }
     return plan_for(Effort::normal);
 }
@@ -105,10 +110,10 @@ public:
           plan_{plan_for(options.effort)},
           patience_{
               .limit_s = options.trial_limit_s, .least_s = std::min(2.0, options.trial_limit_s), .times_expected = 10},
-          lane_{options_.worker, options.gpu},
+          lane_{options_.worker, options.gpu, log_},
           store_{{.worker = options_.worker, .workers = options.compile_workers, .limit_s = options.compile_limit_s},
                  options.keep_artefacts ? std::numeric_limits<std::size_t>::max() : 256},
-          desk_{options_.worker, options_.cache_dir / "host", lane_, store_} {}
+          desk_{options_.worker, options_.cache_dir / "host", lane_, store_, log_} {}
 
     ~RealBench() override {
         {
@@ -170,7 +175,10 @@ private:
     std::vector<Finalist> load_finalists(std::span<const Config> finalists, std::vector<Outcome>& outcomes);
     bool run_rounds(std::span<const Config> configs, std::vector<Finalist>& finalists, int rounds,
                     std::vector<Outcome>& outcomes);
-    void warm_up(std::vector<Finalist>& finalists, std::size_t& running);
+    DeviceState take_rounds(std::vector<Finalist>& finalists, int rounds, std::vector<Outcome>& outcomes,
+                            std::size_t& running);
+    void warm_up(std::vector<Finalist>& finalists, Clock::time_point since, std::size_t& running);
+    void look_at_device(DeviceState& state);
     void take_sample(Finalist& finalist, bool watch, Outcome& outcome, DeviceState& state);
     void sum_up(std::vector<Finalist>& finalists, const DeviceState& state, std::vector<Outcome>& outcomes);
     std::optional<Outcome> check_on(const Instance& problem, const Config& config,
@@ -197,6 +205,7 @@ private:
     IdleMeter meter_;
     double check_s_ = 0, time_s_ = 0;
 
+    StageLog log_;
     // In this order: the store's thread posts to the lane, and the desk uses both.
     RunLane lane_;
     CompiledSources store_;
@@ -217,6 +226,7 @@ Preparation RealBench::prepare(const Instance& instance) {
     auto ready = desk_.begin(instance, options_.seed, 0, true);
     if (!bandwidth_gbs_)
         bandwidth_gbs_ = lane_.thread().run([this] {
+            const StageLog::Span span{log_, "copy bandwidth"};
             return lane_.ask_surely(Message::bandwidth, nlohmann::json::object()).json().at("gbs").get<double>();
         });
     main_ = ready.get();
@@ -357,6 +367,7 @@ void RealBench::try_out(const std::shared_ptr<Trial>& trial, const TrialTask& ta
     }
     const auto start = Clock::now();
     Outcome outcome = ask_trial(task);
+    log_.extend("trials", start, Clock::now());
     if (outcome.ok()) {
         note_best(outcome.time_us);
         known_us_[trial->config.text()] = outcome.time_us;
@@ -497,32 +508,36 @@ std::vector<RealBench::Finalist> RealBench::load_finalists(std::span<const Confi
     return finalists;
 }
 
+/// Whether more rounds would tell nothing new: each finalist is known to be slower than the fastest.
+bool all_told_apart(const std::vector<Outcome>& outcomes) {
+    const std::vector<double>* best = nullptr;
+    for (const Outcome& outcome : outcomes)
+        if (outcome.ok() && (!best || median(outcome.samples_us) < median(*best))) best = &outcome.samples_us;
+    return best && std::ranges::all_of(outcomes, [&](const Outcome& outcome) {
+               return !outcome.ok() || &outcome.samples_us == best ||
+                      paired_ratio(outcome.samples_us, *best).low > 1 + same_within;
+           });
+}
+
 /// False: the worker was lost; its culprit's outcome says so.
 bool RealBench::run_rounds(std::span<const Config> configs, std::vector<Finalist>& finalists, int rounds,
                            std::vector<Outcome>& outcomes) {
-    std::mt19937_64 random{options_.seed + static_cast<std::uint64_t>(rounds_begun_++)};
-    std::vector<std::size_t> order(finalists.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
     return lane_.thread().run([&] {
         std::size_t running = 0;
         try {
+            const auto start = Clock::now();
             hold_main(0);
             for (Finalist& finalist : finalists)
                 if (const auto known = known_us_.find(configs[finalist.number].text()); known != known_us_.end())
                     finalist.about_us = known->second;
             for (; running < finalists.size(); ++running) lane_.ask(Message::load, finalists[running].task, patience_);
             for (const Finalist& finalist : finalists) outcomes[finalist.number].samples_us.clear();
-            running = 0;
-            warm_up(finalists, running);
-            DeviceState state;
-            for (int round = 0; round < rounds; ++round) {
-                std::shuffle(order.begin(), order.end(), random);
-                for (const std::size_t index : order) {
-                    running = index;
-                    const bool watch = index == order.back() && (round == 0 || round == rounds - 1);
-                    take_sample(finalists[index], watch, outcomes[finalists[index].number], state);
-                }
-            }
+            warm_up(finalists, start, running);
+            const auto begin = Clock::now();
+            log_.add(fmt::format("{} finalists loaded", finalists.size()), start, begin);
+            const DeviceState state = take_rounds(finalists, rounds, outcomes, running);
+            log_.add(fmt::format("{} final rounds", outcomes[finalists.front().number].samples_us.size()), begin,
+                     Clock::now());
             lane_.ask(Message::unload, nlohmann::json::object(), patience_);
             sum_up(finalists, state, outcomes);
             return true;
@@ -532,6 +547,28 @@ bool RealBench::run_rounds(std::span<const Config> configs, std::vector<Finalist
             return false;
         }
     });
+}
+
+/// Samples of each finalist in turn, in an order of its own each round. running: whom a loss is laid to
+DeviceState RealBench::take_rounds(std::vector<Finalist>& finalists, int rounds, std::vector<Outcome>& outcomes,
+                                   std::size_t& running) {
+    std::mt19937_64 random{options_.seed + static_cast<std::uint64_t>(rounds_begun_++)};
+    std::vector<std::size_t> order(finalists.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    DeviceState state;
+    double device_us = 0;
+    for (int round = 0; round < rounds; ++round) {
+        std::shuffle(order.begin(), order.end(), random);
+        for (const std::size_t index : order) {
+            running = index;
+            const bool watch = round == 0 && index == order.back();
+            take_sample(finalists[index], watch, outcomes[finalists[index].number], state);
+            device_us += std::max(finalists[index].about_us, plan_.round_us);
+        }
+        if (round + 1 >= fewest_rounds && (device_us > plan_.rounds_us || all_told_apart(outcomes))) break;
+    }
+    look_at_device(state);
+    return state;
 }
 
 void RealBench::take_sample(Finalist& finalist, bool watch, Outcome& outcome, DeviceState& state) {
@@ -556,16 +593,25 @@ void RealBench::take_sample(Finalist& finalist, bool watch, Outcome& outcome, De
     state.throttled = state.throttled || result.state.throttled;
 }
 
-/// The clock settles before the first round counts. running: whom a loss is laid to
-void RealBench::warm_up(std::vector<Finalist>& finalists, std::size_t& running) {
-    const auto start = Clock::now();
+/// What disturbs the device now.
+void RealBench::look_at_device(DeviceState& state) {
+    const auto seen = lane_.ask(Message::round, RoundTask{.watch = true}, patience_).json().get<RoundSamples>().state;
+    state.other_processes = std::max(state.other_processes, seen.other_processes);
+    state.throttled = state.throttled || seen.throttled;
+}
+
+/// The clock settles before the first round counts; loading the finalists, which runs each, is part of that.
+/// running: whom a loss is laid to
+void RealBench::warm_up(std::vector<Finalist>& finalists, Clock::time_point since, std::size_t& running) {
+    const bool known = std::ranges::all_of(finalists, [](const Finalist& one) { return one.about_us > 0; });
+    if (known && seconds_since(since) >= plan_.warm_up_s) return;
     do
         for (running = 0; running < finalists.size(); ++running) {
             Outcome ignored;
             DeviceState nobody;
             take_sample(finalists[running], false, ignored, nobody);
         }
-    while (seconds_since(start) < plan_.warm_up_s);
+    while (seconds_since(since) < plan_.warm_up_s);
 }
 
 /// Medians, and whether something disturbed them: other processes, a slowdown, or clocks that differ by more than 2 %.
@@ -662,6 +708,7 @@ std::optional<Outcome> RealBench::check_on(const Instance& problem, const Config
             lane_.drop(0);  // no room for both
             lane_.hold(held);
         }
+        const StageLog::Span span{log_, "winner checked again"};
         return ask_trial(task);
     });
     verification.largest_error = std::max(verification.largest_error, outcome.max_error);
@@ -683,7 +730,8 @@ BenchUse RealBench::use() const {
             .time_s = time_s_,
             .compile_workers = store_.pool().workers(),
             .gpu_idle_share = meter_.idle_share(),
-            .workers_replaced = lane_.replaced() + store_.pool().replaced()};
+            .workers_replaced = lane_.replaced() + store_.pool().replaced(),
+            .stages = log_.stages()};
 }
 
 }  // namespace
