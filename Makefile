@@ -4,7 +4,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 BUILD := build/release
 
-.PHONY: help setup build demo test sanitize fuzz stress gpu-build gpu-test gpu-bench tidy format clean
+.PHONY: help setup build demo test sanitize fuzz stress gpu-build gpu-test gpu-tune gpu-bench tidy format clean
 
 help:  ## lists these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ /' | awk '{n=$$1; $$1=""; printf "  %-10s%s\n", n, $$0}'
@@ -41,6 +41,9 @@ gpu-build: setup  ## programs in build/gpu that need only the C library: to carr
 
 gpu-test: ## on a machine with a GPU: the test programs, then compute-sanitizer on small shapes
 	@scripts/gpu_test.sh $(BUILD)
+
+gpu-tune: ## on a machine with a GPU: tunes every op at each type and checks what was stored (about 7 minutes)
+	@scripts/gpu_tune.sh $(BUILD)
 
 gpu-bench: ## on a machine with a GPU: the benchmark tables
 	@scripts/gpu_bench.sh $(BUILD)
