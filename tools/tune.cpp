@@ -199,24 +199,24 @@ private:
         const Tuning tuning = tune(bench, instance, options, events);
         console_.end_status();
         const RunSummary kept = store_.finish_run(run, end_of(tuning));
-        if (tuning.best && request_.db != "none") keep_binary(bench, instance, tuning.best->config);
+        if (tuning.best && request_.db != "none") keep_binaries(bench, instance, tuning.best->config);
         report(instance, device, tuning, kept);
     }
 
     /// The very bytes that were timed, for `query --as cubin` and the dispatcher. A kept binary saves a compile; one
     /// that cannot be kept costs nothing else.
-    void keep_binary(Bench& bench, const Instance& instance, const Config& config) {
+    void keep_binaries(Bench& bench, const Instance& instance, const Config& config) {
         const std::vector<SourceSpec> sources = instance.sources(config);
-        const std::optional<Artefact> artefact = bench.artefact(config);
+        const std::vector<Artefact> artefacts = bench.artefacts(config);
         const Environment here = session_.environment(nullptr);
-        if (!artefact || sources.size() != 1) return;
-        BinaryStore{store_.binaries_folder()}.put(
-            {.key = binary_key(sources.front(), Compiler::fixed_options(), artefact->arch, here.nvrtc_major,
-                               here.nvrtc_minor),
-             .artefact = *artefact,
-             .source = sources.front().source,
-             .nvrtc_major = here.nvrtc_major,
-             .nvrtc_minor = here.nvrtc_minor});
+        BinaryStore binaries{store_.binaries_folder()};
+        for (std::size_t i = 0; i < artefacts.size() && i < sources.size(); ++i)
+            binaries.put({.key = binary_key(sources[i], Compiler::fixed_options(), artefacts[i].arch, here.nvrtc_major,
+                                            here.nvrtc_minor),
+                          .artefact = artefacts[i],
+                          .source = sources[i].source,
+                          .nvrtc_major = here.nvrtc_major,
+                          .nvrtc_minor = here.nvrtc_minor});
     }
 
     void report(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning, const RunSummary& kept) {

@@ -67,14 +67,17 @@ public:
     virtual void cancel() = 0;
     /// The best time so far, which early drops are measured against.
     virtual void best_so_far(double time_us) = 0;
+    /// The holder of the best time was struck out: early drops are measured against this one instead; 0: nothing is
+    /// dropped. No trial is outstanding.
+    virtual void best_is_now(double time_us) { best_so_far(time_us); }
 
     /// Times finalists in interleaved rounds of random order: one vector of samples a finalist, equally long.
     /// rounds: at most; a bench may end earlier where more would tell nothing new.
     virtual std::vector<Outcome> rounds(std::span<const Config> finalists, int rounds) = 0;
     /// Re-checks a config after timing.
     virtual Verification verify(const Config& config) = 0;
-    /// The binary that was timed, for the store; nullopt when there is none.
-    virtual std::optional<Artefact> artefact(const Config& config) = 0;
+    /// The binaries that were timed, one for each of the config's sources, in their order; empty when there are none.
+    virtual std::vector<Artefact> artefacts(const Config& config) = 0;
     virtual BenchUse use() const = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <limits>
 
 #include "autotune/error.h"
 #include "tuner/statistics.h"
@@ -53,9 +54,10 @@ public:
         begin_default();
         while (collect_or_submit()) {
         }
-        if (!in_flight_.empty()) bench_.cancel();
-        finals();
-        verify_winner();
+        forget_outstanding();
+        // A finalist that fails, or a winner that fails its re-check, may have kept others out: then they come back.
+        do retry_dropped();
+        while (!finals() || !winner_stands());
         tuning_.use = bench_.use();
         tuning_.elapsed_s = elapsed_s();
         return std::move(tuning_);
@@ -89,11 +91,21 @@ private:
         for (const std::size_t number : strategy_->ask(room()))
             if (number != space_.default_number() || !default_begun_) submit(number);
         if (in_flight_.empty()) return false;
-        const Outcome outcome = bench_.next([this] { idle(); });
-        const std::size_t number = in_flight_.front();
-        in_flight_.pop_front();
+        const auto [number, outcome] = take_outcome();
         record(number, outcome, false);
         return true;
+    }
+
+    std::pair<std::size_t, Outcome> take_outcome() {
+        Outcome outcome = bench_.next([this] { idle(); });
+        const std::size_t number = in_flight_.front();
+        in_flight_.pop_front();
+        return {number, std::move(outcome)};
+    }
+
+    void forget_outstanding() {
+        if (!in_flight_.empty()) bench_.cancel();
+        in_flight_.clear();
     }
 
     std::size_t room() const {
@@ -122,12 +134,17 @@ private:
 
     void record(std::size_t number, const Outcome& outcome, bool resumed) {
         if (!resumed) ++tuning_.tried;
+        strategy_->tell(number, outcome);
+        take_in(number, outcome, resumed);
+    }
+
+    void take_in(std::size_t number, const Outcome& outcome, bool resumed) {
         tried_[number] = outcome.ending;
         ++tuning_.counts[outcome.ending];
+        if (outcome.ending == Ending::dropped) dropped_[number] = outcome.time_us;
         const bool best = outcome.ok() && (timed_.empty() || outcome.time_us < timed_.begin()->first);
         if (outcome.ok()) timed_.emplace(outcome.time_us, number);
         if (best) bench_.best_so_far(outcome.time_us);
-        strategy_->tell(number, outcome);
         const Trial trial{.ordinal = tuning_.tried,
                           .config = space_.config(number),
                           .outcome = outcome,
@@ -138,20 +155,59 @@ private:
         if (events_.trial) events_.trial(trial);
     }
 
-    /// The fastest by their trials, and the default, in interleaved rounds.
-    void finals() {
-        if (timed_.empty()) return;
+    /// Tries those again that were dropped though nothing right is known to be faster: what they were measured against
+    /// was struck out since, here or in an earlier run. They are in the budget already.
+    void retry_dropped() {
+        const double best_us = timed_.empty() ? std::numeric_limits<double>::infinity() : timed_.begin()->first;
+        std::vector<std::pair<double, std::size_t>> again;
+        for (const auto& [number, least_us] : dropped_)
+            if (least_us < best_us) again.emplace_back(least_us, number);
+        if (again.empty() || tuning_.interrupted) return;
+        std::ranges::sort(again);
+        bench_.best_is_now(timed_.empty() ? 0 : best_us);
+        const double until_s = retries_until_s();
+        std::size_t begun = 0;
+        while (begun < again.size() || !in_flight_.empty()) {
+            if (events_.stop_requested && events_.stop_requested()) tuning_.interrupted = true;
+            if (tuning_.interrupted || elapsed_s() > until_s) break;
+            while (begun < again.size() && in_flight_.size() < window) submit(again[begun++].second);
+            const auto [number, outcome] = take_outcome();
+            dropped_.erase(number);
+            --tuning_.counts[Ending::dropped];
+            take_in(number, outcome, false);
+        }
+        forget_outstanding();
+    }
+
+    /// What is left of the budget, or a short while where it is spent.
+    double retries_until_s() const {
+        if (!options_.budget.seconds) return std::numeric_limits<double>::infinity();
+        const double budget_s = *options_.budget.seconds;
+        return std::max(budget_s * (1 - kept_for_finals), elapsed_s() + std::max(1.0, budget_s * kept_for_finals));
+    }
+
+    /// The fastest by their trials, and the default, in interleaved rounds, unless those stand in the ranking already.
+    /// False: one failed, and others may be in its place.
+    bool finals() {
+        const std::vector<std::size_t> finalists = choose_finalists();
+        const auto is_ranked = [&](std::size_t number) {
+            return std::ranges::find(tuning_.ranking, space_.config(number), &Ranked::config) != tuning_.ranking.end();
+        };
+        if (std::ranges::all_of(finalists, is_ranked)) return true;
+        return rank(finalists, time_finalists(finalists));
+    }
+
+    std::vector<std::size_t> choose_finalists() const {
         std::vector<std::size_t> finalists;
         for (const auto& [time_us, number] : timed_) {
             if (finalists.size() == most_finalists || time_us > timed_.begin()->first * finalist_within) break;
             finalists.push_back(number);
         }
         const std::size_t first = space_.default_number();
-        const auto ending = tried_.find(first);
-        if (ending != tried_.end() && ending->second == Ending::timed &&
-            std::ranges::find(finalists, first) == finalists.end())
+        const auto is_first = [&](const auto& entry) { return entry.second == first; };
+        if (std::ranges::any_of(timed_, is_first) && std::ranges::find(finalists, first) == finalists.end())
             finalists.push_back(first);
-        rank(finalists, time_finalists(finalists));
+        return finalists;
     }
 
     std::vector<Outcome> time_finalists(const std::vector<std::size_t>& finalists) {
@@ -165,10 +221,13 @@ private:
         return outcomes;
     }
 
-    void rank(const std::vector<std::size_t>& finalists, const std::vector<Outcome>& outcomes) {
+    bool rank(const std::vector<std::size_t>& finalists, const std::vector<Outcome>& outcomes) {
+        tuning_.ranking.clear();
+        bool all_well = true;
         for (std::size_t i = 0; i < finalists.size(); ++i) {
             if (!outcomes[i].ok() || outcomes[i].samples_us.empty()) {
-                fail(space_.config(finalists[i]), outcomes[i]);
+                fail(finalists[i], outcomes[i]);
+                all_well = false;
                 continue;
             }
             const Interval interval = median_interval(outcomes[i].samples_us);
@@ -180,6 +239,7 @@ private:
         }
         std::ranges::stable_sort(tuning_.ranking, {}, &Ranked::time_us);
         compare_with_best();
+        return all_well;
     }
 
     void compare_with_best() {
@@ -194,25 +254,23 @@ private:
         tuning_.best = tuning_.ranking.front();
     }
 
-    /// The winner is checked again; one that fails is struck out, and the next takes its place.
-    void verify_winner() {
-        while (options_.verify_winner && tuning_.best && !tuning_.interrupted) {
-            tuning_.verification = bench_.verify(tuning_.best->config);
-            if (!tuning_.verification.failure) return;
-            strike_out(*tuning_.verification.failure);
-        }
-    }
-
-    void strike_out(const Outcome& failure) {
-        fail(tuning_.best->config, failure);
+    /// The winner is checked again; one that fails is struck out.
+    bool winner_stands() {
+        if (!options_.verify_winner || !tuning_.best || tuning_.interrupted) return true;
+        tuning_.verification = bench_.verify(tuning_.best->config);
+        if (!tuning_.verification.failure) return true;
+        fail(*space_.find(tuning_.best->config), *tuning_.verification.failure);
         tuning_.ranking.erase(tuning_.ranking.begin());
         compare_with_best();
+        return false;
     }
 
     /// A config that was timed and then failed counts as the failure it is.
-    void fail(const Config& config, const Outcome& failure) {
+    void fail(std::size_t number, const Outcome& failure) {
         --tuning_.counts[Ending::timed];
-        const Trial trial{.ordinal = tuning_.tried, .config = config, .outcome = failure};
+        std::erase_if(timed_, [&](const auto& entry) { return entry.second == number; });
+        tried_[number] = failure.ending;
+        const Trial trial{.ordinal = tuning_.tried, .config = space_.config(number), .outcome = failure};
         if (++tuning_.counts[failure.ending] == 1) tuning_.failures_by_example.push_back(trial);
         if (events_.trial) events_.trial(trial);
     }
@@ -229,6 +287,7 @@ private:
     bool default_begun_ = false;
     std::map<std::size_t, Ending> tried_;
     std::multimap<double, std::size_t> timed_;  ///< by the time of their trial
+    std::map<std::size_t, double> dropped_;     ///< with what they take at least
     Tuning tuning_;
 };
 

@@ -1,6 +1,7 @@
 #ifndef AUTOTUNE_TESTS_SCRIPTED_BENCH_H
 #define AUTOTUNE_TESTS_SCRIPTED_BENCH_H
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <utility>
@@ -32,7 +33,11 @@ public:
         cancelled += waiting_.size();
         waiting_.clear();
     }
-    void best_so_far(double time_us) override { best.push_back(time_us); }
+    void best_so_far(double time_us) override {
+        best.push_back(time_us);
+        best_us = best_us > 0 ? std::min(best_us, time_us) : time_us;
+    }
+    void best_is_now(double time_us) override { best_us = time_us; }
     std::vector<Outcome> rounds(std::span<const Config> finalists, int count) override {
         std::vector<Outcome> outcomes;
         for (const Config& config : finalists) {
@@ -47,13 +52,14 @@ public:
         verified.push_back(config);
         return verification ? verification(config) : Verification{.problems = 1, .seeds = 1};
     }
-    std::optional<Artefact> artefact(const Config&) override { return std::nullopt; }
+    std::vector<Artefact> artefacts(const Config&) override { return {}; }
     BenchUse use() const override { return {}; }
 
     Answer final_answer;  ///< of the rounds; the trials' answer when empty
     std::function<Verification(const Config&)> verification;
     std::vector<Config> submitted, verified;
     std::vector<double> best;
+    double best_us = 0;  ///< what a real bench measures early drops against
     std::size_t cancelled = 0;
     int rounds_run = 0;
 

@@ -91,6 +91,86 @@ TEST_F(Tune, AWinnerThatFailsItsRecheckIsStruckOutAndTheNextTakesItsPlace) {
     EXPECT_EQ(told.back().outcome.ending, Ending::wrong_result) << "the store must learn of it";
 }
 
+/// VEC 1 is by far the fastest, and what is slower than it by 30 % is dropped for its sake; of the others VEC 7 is
+/// best.
+class TuneWithAFalseRecord : public Tune {
+protected:
+    TuneWithAFalseRecord()
+        : bench{[this](const Config& config) {
+              const double time_us = time_of(config);
+              return bench.best_us > 0 && time_us > 1.3 * bench.best_us ? dropped(time_us) : timed(time_us);
+          }} {
+        bench.final_answer = [](const Config& config) { return timed(time_of(config)); };
+    }
+    static double time_of(const Config& config) {
+        return number(config, "VEC") == 1 ? 1.0 : 30.0 - static_cast<double>(2 * number(config, "VEC"));
+    }
+    static Outcome dropped(double time_us) {
+        return {.ending = Ending::dropped, .samples_us = {time_us}, .time_us = time_us};
+    }
+    static std::size_t sum_of(const std::map<Ending, std::size_t>& counts) {
+        std::size_t sum = 0;
+        for (const auto& [ending, count] : counts) sum += count;
+        return sum;
+    }
+    ScriptedBench bench;
+};
+
+TEST_F(TuneWithAFalseRecord, WhatWasDroppedForAWinnerThatFailsItsRecheckIsTriedAgain) {
+    bench.verification = [](const Config& config) {
+        Verification v{.problems = 1, .seeds = 1};
+        if (number(config, "VEC") == 1) v.failure = wrong();
+        return v;
+    };
+    const Tuning tuning = run(bench, {.strategy = "exhaustive"});
+    ASSERT_TRUE(tuning.best.has_value());
+    EXPECT_EQ(number(tuning.best->config, "VEC"), 7);
+    EXPECT_EQ(tuning.counts.at(Ending::wrong_result), 6u);
+    EXPECT_EQ(tuning.tried, 48u);
+    EXPECT_EQ(sum_of(tuning.counts), 48u);
+    EXPECT_FALSE(tuning.verification.failure);
+}
+
+TEST_F(TuneWithAFalseRecord, WhatWasDroppedForAFinalistThatFailsInItsRoundsIsTriedAgain) {
+    bench.final_answer = [](const Config& config) {
+        return number(config, "VEC") == 1 ? Outcome{.ending = Ending::crashed, .reason = "signal 11"}
+                                          : timed(time_of(config));
+    };
+    const Tuning tuning = run(bench, {.strategy = "exhaustive"});
+    ASSERT_TRUE(tuning.best.has_value());
+    EXPECT_EQ(number(tuning.best->config, "VEC"), 7);
+    EXPECT_EQ(tuning.counts.at(Ending::crashed), 6u);
+    EXPECT_EQ(sum_of(tuning.counts), 48u);
+}
+
+// Goal: a short while is left for them even where the budget is spent, and they are no new trials.
+// Method: an earlier run knows all configs, those of VEC 1 as wrong, and the budget has no second left.
+TEST_F(TuneWithAFalseRecord, WhatAnEarlierRunDroppedForAConfigThatFailedSinceIsTriedAgain) {
+    const Space space = Space::make(instance);
+    TuneOptions options{.strategy = "exhaustive", .budget = {.seconds = 0}};
+    for (std::size_t i = 0; i < space.size(); ++i) {
+        const Config config = space.config(i);
+        const auto vec = number(config, "VEC");
+        options.known.emplace_back(config, vec == 1   ? wrong()
+                                           : vec == 0 ? timed(time_of(config))
+                                                      : dropped(time_of(config)));
+    }
+    const Tuning tuning = run(bench, options);
+    ASSERT_TRUE(tuning.best.has_value());
+    EXPECT_EQ(number(tuning.best->config, "VEC"), 7);
+    EXPECT_EQ(tuning.tried, 0u);
+    EXPECT_EQ(tuning.resumed, 48u);
+}
+
+TEST_F(TuneWithAFalseRecord, AnInterruptionEndsTheTrialsOfWhatWasDropped) {
+    bench.verification = [](const Config&) { return Verification{.problems = 1, .seeds = 1, .failure = wrong()}; };
+    const Tuning tuning =
+        run(bench, {.strategy = "exhaustive"}, {.stop_requested = [&] { return bench.submitted.size() > 50; }});
+    EXPECT_TRUE(tuning.interrupted);
+    EXPECT_LE(bench.submitted.size(), 48u + 40u);
+    EXPECT_TRUE(tuning.best.has_value());
+}
+
 TEST_F(Tune, WhatAnEarlierRunKnowsIsToldAndNotTriedAgain) {
     const auto answer = [](const Config& config) { return timed(100 - number(config, "VEC")); };
     const Space space = Space::make(instance);

@@ -158,10 +158,28 @@ TEST_F(WorkerBenchTest, AKernelThatIsWrongOnlyAtRaggedSizesFailsItsRecheck) {
 
 TEST_F(WorkerBenchTest, GivesTheBinaryThatWasTimed) {
     ASSERT_TRUE(try_one(*bench, bad_kernel("good")).ok());
-    const std::optional<Artefact> artefact = bench->artefact(bad_kernel("good"));
-    ASSERT_TRUE(artefact);
-    EXPECT_FALSE(artefact->kernels.empty());
-    EXPECT_FALSE(bench->artefact(bad_kernel("does_not_compile")));
+    const std::vector<Artefact> artefacts = bench->artefacts(bad_kernel("good"));
+    ASSERT_EQ(artefacts.size(), 1u);
+    EXPECT_FALSE(artefacts.front().kernels.empty());
+    EXPECT_TRUE(bench->artefacts(bad_kernel("does_not_compile")).empty());
+}
+
+TEST(WorkerBench, GivesEveryBinaryOfAConfigOfSeveralSources) {
+    Op op = bad_op();
+    op.files["half.cu"] = "// the other half\n";
+    for (Variant& variant : op.variants) {
+        if (variant.name != "good") continue;
+        variant.launches.push_back(variant.launches.front());
+        variant.launches.back().source = "half.cu";
+        variant.launches.back().entry = "ragged";
+    }
+    auto bench = make_worker_bench(options());
+    bench->prepare(Instance::make(op, {}, bench->device().limits));
+    ASSERT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+    const std::vector<Artefact> artefacts = bench->artefacts(bad_kernel("good"));
+    ASSERT_EQ(artefacts.size(), 2u);
+    EXPECT_EQ(artefacts[0].kernels.front().name, "good");
+    EXPECT_EQ(artefacts[1].kernels.front().name, "ragged");
 }
 
 TEST_F(WorkerBenchTest, AWholeSearchFindsTheOnlyRightKernel) {

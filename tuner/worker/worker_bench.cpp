@@ -131,9 +131,10 @@ public:
     Outcome next(const std::function<void()>& idle) override;
     void cancel() override;
     void best_so_far(double time_us) override { note_best(time_us); }
+    void best_is_now(double time_us) override { best_us_ = time_us; }
     std::vector<Outcome> rounds(std::span<const Config> finalists, int rounds) override;
     Verification verify(const Config& config) override;
-    std::optional<Artefact> artefact(const Config& config) override;
+    std::vector<Artefact> artefacts(const Config& config) override;
     BenchUse use() const override;
 
 private:
@@ -717,10 +718,9 @@ std::optional<Outcome> RealBench::check_on(const Instance& problem, const Config
     return outcome;
 }
 
-std::optional<Artefact> RealBench::artefact(const Config& config) {
+std::vector<Artefact> RealBench::artefacts(const Config& config) {
     const BinariesResult result = store_.get(instance().sources(config), arch());
-    if (!result.binaries || result.binaries->artefacts.size() != 1) return std::nullopt;
-    return result.binaries->artefacts.front();
+    return result.binaries ? result.binaries->artefacts : std::vector<Artefact>{};
 }
 
 BenchUse RealBench::use() const {
