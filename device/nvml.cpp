@@ -106,6 +106,12 @@ std::optional<double> GpuMonitor::sm_clock_mhz() const {
     return scaled(ask<unsigned>(calls().clock, device_, clock_sm), 1);
 }
 
+std::optional<std::uint64_t> GpuMonitor::throttle_reasons() const {
+    return ask<unsigned long long>(calls().throttle_reasons, device_);
+}
+
+std::optional<std::vector<unsigned>> GpuMonitor::processes() const { return running(device_); }
+
 GpuState GpuMonitor::state() const {
     const Calls& nvml = calls();
     GpuState state;
@@ -115,8 +121,8 @@ GpuState GpuMonitor::state() const {
     state.power_w = scaled(ask<unsigned>(nvml.power, device_), 1e-3);
     state.power_limit_w = scaled(ask<unsigned>(nvml.power_limit, device_), 1e-3);
     state.temperature_c = scaled(ask<unsigned>(nvml.temperature, device_, 0), 1);
-    if (const auto reasons = ask<unsigned long long>(nvml.throttle_reasons, device_)) state.throttle_reasons = *reasons;
-    state.processes = running(device_);
+    state.throttle_reasons = throttle_reasons();
+    state.processes = processes();
     return state;
 }
 

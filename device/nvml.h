@@ -32,6 +32,9 @@ public:
     GpuState state() const;
     /// The one value that each timing asks for.
     std::optional<double> sm_clock_mhz() const;
+    /// The two that say whether a measurement was disturbed: bits for `slowdown`, and GpuState::processes.
+    std::optional<std::uint64_t> throttle_reasons() const;
+    std::optional<std::vector<unsigned>> processes() const;
 
 private:
     explicit GpuMonitor(void* device) noexcept : device_{device} {}

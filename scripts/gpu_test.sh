@@ -4,6 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=$1/bin
+export AUTOTUNE_TEST_DATA=${AUTOTUNE_TEST_DATA:-$PWD/tests}
 failed=()
 run() {
   local name=$1

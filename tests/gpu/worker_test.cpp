@@ -68,7 +68,7 @@ TEST_F(WorkerOnGpu, EachBadKernelEndsAsItShould) {
         {"does_not_compile", {Ending::compile_failed}},
         {"missing_header", {Ending::compile_failed}},
         {"time_bomb", {Ending::compile_timeout}},
-        {"memory_bomb", {Ending::compile_failed, Ending::compile_timeout}},
+        {"memory_bomb", {Ending::compile_failed}},
     };
     prepare();
     ASSERT_TRUE(try_one(*bench, bad_kernel("good")).ok());

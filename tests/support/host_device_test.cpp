@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "autotune/error.h"
+#include "tests/support/test_data.h"
 
 namespace autotune {
 namespace {
@@ -104,6 +105,17 @@ TEST_F(HostDeviceTest, BuffersAreAlignedAndMisalignedAsAsked) {
     EXPECT_EQ(x.address % 256, 0U);
     EXPECT_EQ(device.allocate(10, 3).address % 256, 3U);
     EXPECT_THROW(device.allocate(std::uint64_t{1} << 40, 0), DeviceFailure);
+}
+
+TEST(TestData, LiesWhereTheEnvironmentSaysOrWhereTheBuildWas) {
+    const std::filesystem::path built = std::filesystem::path{AUTOTUNE_SOURCE_DIR} / "tests/bad_kernels";
+    unsetenv("AUTOTUNE_TEST_DATA");
+    EXPECT_EQ(test_data("bad_kernels"), built);
+    setenv("AUTOTUNE_TEST_DATA", "/carried/tests", 1);
+    EXPECT_EQ(test_data("bad_kernels"), "/carried/tests/bad_kernels");
+    setenv("AUTOTUNE_TEST_DATA", "", 1);
+    EXPECT_EQ(test_data("bad_kernels"), built);
+    unsetenv("AUTOTUNE_TEST_DATA");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/test_data.h"
 #include "tuner/loader/op_loader.h"
 #include "tuner/worker/worker_bench.h"
 
@@ -16,11 +17,7 @@ namespace autotune {
 
 /// The op of tests/bad_kernels.
 inline const Op& bad_op() {
-    // The programs also run where they were not built: then from the repository's root.
-    static const std::vector<Op> ops = [] {
-        const std::filesystem::path built = std::filesystem::path{AUTOTUNE_SOURCE_DIR} / "tests/bad_kernels";
-        return load_op_folder(std::filesystem::exists(built) ? built : "tests/bad_kernels");
-    }();
+    static const std::vector<Op> ops = load_op_folder(test_data("bad_kernels"));
     return ops.front();
 }
 

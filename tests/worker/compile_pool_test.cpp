@@ -12,6 +12,7 @@
 
 #include "device/nvrtc.h"
 #include "device/occupancy.h"
+#include "tests/support/test_data.h"
 #include "tuner/model/builtin_ops.h"
 #include "tuner/worker/compiled_sources.h"
 #include "tuner/worker/gates.h"
@@ -142,7 +143,7 @@ protected:
         if (!nvrtc_if_present(&why)) GTEST_SKIP() << why;
     }
     static CompileTask from_folder(const std::string& file, const std::string& entry) {
-        std::ifstream in{std::string{AUTOTUNE_SOURCE_DIR} + "/tests/bad_kernels/" + file};
+        std::ifstream in{test_data("bad_kernels") / file};
         CompileTask made = task(entry, {std::istreambuf_iterator<char>{in}, {}});
         made.source.source = file;
         return made;
@@ -195,14 +196,14 @@ TEST_F(RealCompiler, SurvivesBombsByTimeAndMemory) {
     GTEST_SKIP() << "a sanitizer's shadow memory counts as data";
 #endif
     CompilePool pool{options("autotune-worker", 2, 12)};
-    Answers bombs;
-    pool.submit(from_folder("memory_bomb.cu", "memory_bomb"), bombs.take());
-    pool.submit(from_folder("time_bomb.cu", "time_bomb"), bombs.take());
-    for (const Compiled& result : bombs.wait_for(2)) {
-        EXPECT_FALSE(result.ok);
-        EXPECT_TRUE(result.failure.ending == Ending::compile_timeout ||
-                    result.failure.ending == Ending::compile_failed);
-    }
+    Answers memory, time;
+    pool.submit(from_folder("memory_bomb.cu", "memory_bomb"), memory.take());
+    pool.submit(from_folder("time_bomb.cu", "time_bomb"), time.take());
+    const Outcome by_memory = memory.wait_for(1).front().failure, by_time = time.wait_for(1).front().failure;
+    EXPECT_EQ(by_memory.ending, Ending::compile_failed);
+    EXPECT_EQ(by_memory.reason, "the compiler ran out of memory, the limit is 1024 MiB");
+    EXPECT_EQ(by_time.ending, Ending::compile_timeout);
+    EXPECT_EQ(by_time.reason, "the compiler was ended after 12.0 s");
     EXPECT_TRUE(pool.compile(from_folder("bad.cu", "good")).ok);
 }
 

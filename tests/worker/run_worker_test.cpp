@@ -209,6 +209,23 @@ TEST_F(RunWorkerTest, ALongCandidateIsDroppedByTheTimeOfItsCheckedRun) {
     EXPECT_EQ(tried(10'500).ending, Ending::timed);
 }
 
+// Goal: a trial beside another process or a slowdown is marked. Method: a watch that says so.
+TEST_F(RunWorkerTest, ATrialThatIsDisturbedIsMarked) {
+    for (const DeviceState& state :
+         {DeviceState{.other_processes = 1}, DeviceState{.throttled = true}, DeviceState{}}) {
+        int looks = 0;
+        RunWorker watched{device, {}, [&] {
+                              ++looks;
+                              return state;
+                          }};
+        watched.prepare(problem());
+        give_reference(watched);
+        for (int i = 0; i < 2; ++i)
+            EXPECT_EQ(watched.trial(trial("good")).tainted, state.other_processes > 0 || state.throttled);
+        EXPECT_GE(looks, 1);
+    }
+}
+
 TEST_F(RunWorkerTest, FasterThanTheDeviceCanBeIsAnError) {
     TrialTask task = trial("good");
     task.floor_us = 25;
@@ -345,6 +362,38 @@ TEST_F(RunWorkerTest, WhatLiesBetweenTheRowsOfAPitchedOutputIsNoResult) {
     pitched.candidate.slot = 3;
     const Outcome outcome = worker.trial(pitched);
     EXPECT_TRUE(outcome.ok()) << outcome.reason;
+}
+
+// Goal: a pitch is other people's memory.
+// Method: one byte right behind a row, or right before the next, of rows and of columns that lie apart.
+TEST_F(RunWorkerTest, WhatLiesBetweenTheRowsOfAnOutputIsNotToBeWritten) {
+    const auto outcome_of = [&](std::int64_t row, std::int64_t column, std::int64_t byte) {
+        ProblemTask task = problem();
+        task.slot = 3;
+        task.tensors[1].strides = {row, column};
+        task.tensors[1].bytes = static_cast<std::uint64_t>((rows - 1) * row + (cols - 1) * column + 1) * 4;
+        worker.prepare(task);
+        give_reference(worker, 3);
+        device.define("spills_over", [=](const HostCall& call) {
+            for (std::int64_t i = 0; i < rows * cols; ++i)
+                call.pointer<float>(1)[i / cols * row + i % cols * column] = 2 * call.pointer<const float>(0)[i];
+            if (byte > 0) call.pointer<unsigned char>(1)[byte] = 1;
+        });
+        TrialTask spills = trial("spills_over");
+        spills.candidate.slot = 3;
+        return worker.trial(spills);
+    };
+    constexpr std::int64_t pitch = cols + 8, high = rows + 3;
+    EXPECT_TRUE(outcome_of(pitch, 1, 0).ok());
+    for (const std::int64_t byte : {(2 * pitch + cols) * 4, 3 * pitch * 4 - 1}) {
+        const Outcome outcome = outcome_of(pitch, 1, byte);
+        EXPECT_EQ(outcome.ending, Ending::out_of_bounds);
+        EXPECT_EQ(outcome.reason, "it writes between the rows of 'y', behind y[2,127]");
+    }
+    EXPECT_TRUE(outcome_of(1, high, 0).ok());
+    EXPECT_EQ(outcome_of(1, high, (5 * high + rows) * 4).reason, "it writes between the rows of 'y', behind y[7,5]");
+    EXPECT_TRUE(outcome_of(2, 2 * high, 0).ok());
+    EXPECT_EQ(outcome_of(2, 2 * high, 4).reason, "it writes between the rows of 'y', behind y[0,0]");
 }
 
 // ---- In-place tensors: z = z + 1.

@@ -57,6 +57,14 @@ std::string buffer_name(const ProblemMemory& memory, const Candidate& candidate,
     return candidate.task().sequence.scratch[buffer - memory.tensors().size()].name;
 }
 
+std::optional<Outcome> check_gaps(ProblemMemory& memory) {
+    const std::optional<ProblemMemory::Gap> gap = memory.written_gap(0);
+    if (!gap) return std::nullopt;
+    return failed(Ending::out_of_bounds,
+                  fmt::format("it writes between the rows of '{}', behind {}", memory.tensors()[gap->tensor].name,
+                              element_name(memory.tensors()[gap->tensor], gap->element)));
+}
+
 std::optional<Outcome> check_guards(Device& device, const ProblemMemory& memory, const Candidate& candidate) {
     std::optional<Outcome> failure;
     const std::vector<Buffer>& buffers = candidate.bound().front().buffers;
@@ -126,6 +134,7 @@ CheckResult check(Device& device, ProblemMemory& memory, Candidate& candidate, c
     const RunTime run = run_once(device, memory, candidate, first_poison, task.expect_s, progress);
     result.run_s = run.seconds();
     result.failure = check_guards(device, memory, candidate);
+    if (!result.failure) result.failure = check_gaps(memory);
     if (!result.failure) result.failure = check_outputs(device, memory, 0, first_poison, result.max_error);
     if (std::optional<Outcome> changed = check_inputs(memory, 0); changed && !result.failure) result.failure = changed;
     if (result.failure) return result;

@@ -115,13 +115,13 @@ RunWorker::Watch watch_cuda(const DeviceIdentity& identity) {
     std::shared_ptr<const GpuMonitor> monitor = GpuMonitor::open(identity.pci_id);
     if (!monitor) return {};
     return [monitor] {
-        const GpuState seen = monitor->state();
         DeviceState state;
         // Our own context is one of them; inside a container its number may be another, so it is counted, not looked
         // for.
-        if (seen.processes && seen.processes->size() > 1)
-            state.other_processes = static_cast<int>(seen.processes->size()) - 1;
-        state.throttled = seen.throttle_reasons && slowdown(*seen.throttle_reasons);
+        if (const auto processes = monitor->processes(); processes && processes->size() > 1)
+            state.other_processes = static_cast<int>(processes->size()) - 1;
+        const std::optional<std::uint64_t> reasons = monitor->throttle_reasons();
+        state.throttled = reasons && slowdown(*reasons);
         return state;
     };
 }

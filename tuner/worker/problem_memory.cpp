@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "autotune/error.h"
 
@@ -18,6 +20,49 @@ bool is_read(const TensorTask& tensor) {
 }
 bool is_written(const TensorTask& tensor) {
     return tensor.present && (tensor.role == Role::out || tensor.role == Role::inout);
+}
+
+/// Whether something lies between the elements of a tensor.
+bool pitched(const TensorTask& tensor) { return tensor.bytes != tensor.elements * size_of(tensor.dtype); }
+
+/// Visits the gaps between the elements of a tensor, in the order of their addresses, until `visit` says false: the
+/// row-major index of the element before, and the bytes [begin, end).
+void for_each_gap(const TensorTask& tensor,
+                  const std::function<bool(std::uint64_t element, std::uint64_t begin, std::uint64_t end)>& visit) {
+    const std::size_t size = size_of(tensor.dtype);
+    std::vector<std::size_t> order(tensor.shape.size());  // dimensions, from the largest stride to the smallest
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, std::greater{}, [&](std::size_t d) { return tensor.strides[d]; });
+    std::vector<std::uint64_t> weight(order.size());  // of a dimension's index in the row-major index
+    std::uint64_t product = 1;
+    for (std::size_t d = weight.size(); d-- > 0; product *= static_cast<std::uint64_t>(tensor.shape[d]))
+        weight[d] = product;
+    // What lies side by side in the innermost dimension is one run, without gaps.
+    std::uint64_t run = 1, to_last = 0;
+    if (!order.empty() && tensor.strides[order.back()] == 1) {
+        run = static_cast<std::uint64_t>(tensor.shape[order.back()]);
+        to_last = (run - 1) * weight[order.back()];
+        order.pop_back();
+    }
+    std::vector<std::int64_t> index(tensor.shape.size());
+    std::uint64_t offset = 0, element = 0;
+    for (std::uint64_t count = run; count < tensor.elements; count += run) {
+        const std::uint64_t last = element + to_last, end_of_run = offset + run;
+        for (std::size_t turn = order.size(); turn-- > 0;) {  // the next in the order of addresses
+            const std::size_t d = order[turn];
+            const auto stride = static_cast<std::uint64_t>(tensor.strides[d]);
+            if (++index[d] < tensor.shape[d]) {
+                offset += stride;
+                element += weight[d];
+                break;
+            }
+            const auto back = static_cast<std::uint64_t>(tensor.shape[d] - 1);
+            offset -= back * stride;
+            element -= back * weight[d];
+            index[d] = 0;
+        }
+        if (offset > end_of_run && !visit(last, end_of_run * size, offset * size)) return;
+    }
 }
 
 double gigabytes(std::uint64_t bytes) { return static_cast<double>(bytes) / 1e9; }
@@ -135,11 +180,10 @@ void ProblemMemory::reset_outputs(std::size_t number, std::uint8_t poison) {
         const TensorTask& tensor = task_.tensors[i];
         if (!tensor.present || tensor.role == Role::in) continue;
         // What lies between the rows of a pitched tensor keeps one poison, since runs are compared byte by byte.
-        const bool pitched = tensor.bytes != tensor.elements * size_of(tensor.dtype);
         if (tensor.role == Role::inout)
             device_.copy(sets_[number][i], pristine_[i]);
         else
-            device_.set(sets_[number][i], pitched ? first_poison : poison);
+            device_.set(sets_[number][i], pitched(tensor) ? first_poison : poison);
     }
 }
 
@@ -151,6 +195,27 @@ int ProblemMemory::differs_from_saved(std::size_t number) {
     for (const std::size_t i : outputs_)
         if (!device_.equal(saved_[i], sets_[number][i])) return static_cast<int>(i);
     return -1;
+}
+
+std::optional<ProblemMemory::Gap> ProblemMemory::written_gap(std::size_t number) {
+    for (const std::size_t i : outputs_) {
+        const TensorTask& tensor = task_.tensors[i];
+        if (!pitched(tensor)) continue;
+        std::vector<std::byte> now(tensor.bytes), then(tensor.bytes, std::byte{first_poison});
+        device_.read(sets_[number][i], 0, now);
+        if (tensor.role == Role::inout) device_.read(pristine_[i], 0, then);
+        std::optional<Gap> found;
+        for_each_gap(tensor, [&](std::uint64_t element, std::uint64_t begin, std::uint64_t end) {
+            if (std::equal(now.begin() + static_cast<std::ptrdiff_t>(begin),
+                           now.begin() + static_cast<std::ptrdiff_t>(end),
+                           then.begin() + static_cast<std::ptrdiff_t>(begin)))
+                return true;
+            found = Gap{i, element};
+            return false;
+        });
+        if (found) return found;
+    }
+    return std::nullopt;
 }
 
 int ProblemMemory::changed_input(std::size_t number) {

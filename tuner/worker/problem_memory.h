@@ -2,6 +2,7 @@
 #define AUTOTUNE_TUNER_WORKER_PROBLEM_MEMORY_H
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,13 @@ public:
     void save_outputs(std::size_t number);
     /// The first output that differs from the saved run; -1: none does.
     int differs_from_saved(std::size_t number);
+    /// The first element of an output behind which a run of set `number` wrote between two rows; the tensor, and the
+    /// element's row-major index. What lies there is none of the kernel's, like what lies around the tensor.
+    struct Gap {
+        std::size_t tensor;
+        std::uint64_t element;
+    };
+    std::optional<Gap> written_gap(std::size_t number);
     /// The first tensor that should only be read and was written; -1: none was.
     int changed_input(std::size_t number);
     /// Copies the pristine inputs to all sets; `refill` makes the pristine ones anew, too.

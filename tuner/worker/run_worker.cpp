@@ -169,6 +169,7 @@ Outcome RunWorker::measure(Slot& mine, Candidate& candidate, const TrialTask& ta
     outcome.predicted = samples.predicted;
     outcome.method = samples.graph ? "graph" : "events";
     outcome.clock_mhz = samples.clock_mhz;
+    outcome.tainted = !samples.predicted && disturbed();
     if (samples.dropped) outcome.reason = slower_than(outcome.time_us, plan.drop_above_us);
     if (!samples.predicted && !samples.dropped)
         if (std::optional<Outcome> wrong = check_after_timing(device_, memory, candidate, task, checked)) return *wrong;
@@ -179,6 +180,19 @@ Outcome RunWorker::measure(Slot& mine, Candidate& candidate, const TrialTask& ta
             outcome.time_us, task.floor_us);
     }
     return outcome;
+}
+
+/// Whether another process or a slowdown disturbed what was just timed. Looking takes some milliseconds, which is more
+/// than many a trial: trials that follow each other share a look. Clocks are compared among finalists only, since what
+/// two kernels draw differs.
+bool RunWorker::disturbed() {
+    constexpr std::chrono::milliseconds fresh{200};
+    if (!watch_) return false;
+    if (seen_at_ == Clock::time_point{} || Clock::now() - seen_at_ > fresh) {
+        seen_ = watch_();
+        seen_at_ = Clock::now();
+    }
+    return seen_.other_processes > 0 || seen_.throttled;
 }
 
 void RunWorker::load(const CandidateTask& finalist) {

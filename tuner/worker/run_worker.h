@@ -1,6 +1,7 @@
 #ifndef AUTOTUNE_TUNER_WORKER_RUN_WORKER_H
 #define AUTOTUNE_TUNER_WORKER_RUN_WORKER_H
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -50,11 +51,14 @@ private:
     Slot& slot(int number);
     Outcome judge(Slot& slot, const TrialTask& task);
     Outcome measure(Slot& slot, Candidate& candidate, const TrialTask& task, const CheckResult& checked);
+    bool disturbed();
     CheckResult check_surely(Slot& slot, Candidate& candidate, const TrialTask& task);
 
     Device& device_;
     Progress progress_;
     Watch watch_;
+    DeviceState seen_;  ///< when it was looked at last
+    std::chrono::steady_clock::time_point seen_at_{};
     ScratchPool pool_;
     std::map<int, std::unique_ptr<Slot>> slots_;
     std::map<int, std::unique_ptr<Candidate>> finalists_;
