@@ -77,15 +77,28 @@ std::vector<std::byte> cubin_of(nvrtcProgram program) {
     return cubin;
 }
 
+/// The folder that sources are said to be in. NVRTC finds quoted includes beside the source, and takes one without a
+/// folder for a file of the working folder: a header that lies there by chance would be compiled in, and its bytes are
+/// in no key. In this folder there is never anything. Nor does a binary tell where it was made.
+constexpr std::string_view nowhere = "/dev/null/";
+
+std::string placed(std::string_view name) { return fmt::format("{}{}", nowhere, name); }
+
+std::string without_folder(std::string text) {
+    for (std::size_t at = 0; (at = text.find(nowhere, at)) != std::string::npos;) text.erase(at, nowhere.size());
+    return text;
+}
+
 Program create_program(const CompileRequest& request, const std::string& source) {
     std::vector<const char*> texts, names;
     for (const CompileHeader& header : request.headers) {
         texts.push_back(header.text.c_str());
         names.push_back(header.name.c_str());
     }
+    const std::string name = placed(request.name);
     nvrtcProgram program = nullptr;
-    require(nvrtc().calls.nvrtcCreateProgram(&program, source.c_str(), request.name.c_str(),
-                                             static_cast<int>(texts.size()), texts.data(), names.data()),
+    require(nvrtc().calls.nvrtcCreateProgram(&program, source.c_str(), name.c_str(), static_cast<int>(texts.size()),
+                                             texts.data(), names.data()),
             fmt::format("taking in '{}'", request.name));
     return Program{program};
 }
@@ -209,7 +222,7 @@ CompileResult Compiler::compile(const CompileRequest& request) {
     const Nvrtc& compiler = nvrtc();
     const std::string arch =
         nearest_arch(request.arch, compiler.archs, fmt::format("NVRTC {}.{}", compiler.major, compiler.minor));
-    const std::string source = with_defines(request.source, request.name, request.defines);
+    const std::string source = with_defines(request.source, placed(request.name), request.defines);
     const Program program = create_program(request, source);
     for (const std::string& entry : request.entries)
         require(compiler.calls.nvrtcAddNameExpression(program.get(), entry.c_str()), fmt::format("naming '{}'", entry));
@@ -233,8 +246,8 @@ CompileResult Compiler::compile(const CompileRequest& request) {
     const nvrtcResult status =
         compiler.calls.nvrtcCompileProgram(program.get(), static_cast<int>(raw.size()), raw.data());
     CompileResult result;
-    result.log = text_of(program.get(), compiler.calls.nvrtcGetProgramLogSize, compiler.calls.nvrtcGetProgramLog,
-                         "fetching the log");
+    result.log = without_folder(text_of(program.get(), compiler.calls.nvrtcGetProgramLogSize,
+                                        compiler.calls.nvrtcGetProgramLog, "fetching the log"));
     if (precompile) grow_header_heap(program.get());
     if (status == NVRTC_ERROR_COMPILATION || status == NVRTC_ERROR_INVALID_OPTION ||
         status == NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID) {
@@ -246,12 +259,12 @@ CompileResult Compiler::compile(const CompileRequest& request) {
 
     CompileLog log = read_compile_log(result.log);
     result.ok = true;
-    result.artefact = {
-        .arch = arch,
-        .cubin = cubin_of(program.get()),
-        .ptx = text_of(program.get(), compiler.calls.nvrtcGetPTXSize, compiler.calls.nvrtcGetPTX, "fetching the PTX"),
-        .log = result.log,
-        .kernels = {}};
+    result.artefact = {.arch = arch,
+                       .cubin = cubin_of(program.get()),
+                       .ptx = without_folder(text_of(program.get(), compiler.calls.nvrtcGetPTXSize,
+                                                     compiler.calls.nvrtcGetPTX, "fetching the PTX")),
+                       .log = result.log,
+                       .kernels = {}};
     result.artefact.kernels = describe_kernels(request, program.get(), result.artefact.cubin, log);
     result.remarks = std::move(log.remarks);
     return result;

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "autotune/error.h"
 #include "device/cubin.h"
@@ -98,6 +101,37 @@ TEST(Compiler, MessageNamesTheUsersOwnLine) {
     const CompileResult result = compiler.compile(bad);
     EXPECT_FALSE(result.ok);
     EXPECT_NE(result.log.find("kern.cu(13)"), std::string::npos) << result.log;
+}
+
+// Goal: a binary is made of what its key holds.
+// Method: a header that lies in the working folder and is no part of the request.
+TEST(Compiler, TakesNoHeaderFromTheWorkingFolder) {
+    SKIP_WITHOUT_NVRTC();
+    std::string folder = testing::TempDir() + "autotune-compiler-XXXXXX";
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    const std::filesystem::path before = std::filesystem::current_path();
+    std::filesystem::current_path(folder);
+    std::ofstream{"stray.cuh"} << "#define STRAY 1\n";
+    CompileRequest bad = request();
+    bad.source = "#include \"stray.cuh\"\n" + bad.source;
+    const CompileResult result = Compiler{}.compile(bad);
+    std::filesystem::current_path(before);
+    std::filesystem::remove_all(folder);
+    EXPECT_FALSE(result.ok);
+    EXPECT_NE(result.log.find("kern.cu(1): catastrophic error: cannot open source file \"stray.cuh\""),
+              std::string::npos)
+        << result.log;
+}
+
+TEST(Compiler, TellsNoFolderOfThisMachineInWhatItMakes) {
+    SKIP_WITHOUT_NVRTC();
+    const CompileResult result = Compiler{}.compile(request());
+    ASSERT_TRUE(result.ok) << result.log;
+    const std::string folder = std::filesystem::current_path().string();
+    const auto* bytes = reinterpret_cast<const char*>(result.artefact.cubin.data());
+    EXPECT_EQ(std::string_view(bytes, result.artefact.cubin.size()).find(folder), std::string_view::npos);
+    EXPECT_EQ(result.artefact.ptx.find(folder), std::string::npos);
+    EXPECT_EQ(result.artefact.ptx.find("/dev/null"), std::string::npos);
 }
 
 // Goal: what is timed is what is shipped, whichever way it was compiled.

@@ -47,6 +47,46 @@ TEST(Document, SurvivesWhatTheParserDoesNotExpect) {
     EXPECT_EQ(error_of("[%]\n"), "x.toml is no TOML: a header or key starts with a character that none has");
 }
 
+// Goal: a small file cannot overflow the stack of who reads it.
+// Method: as deep as it may be, one deeper, and as deep as a file has room for.
+TEST(Document, BoundsHowDeepAFileNests) {
+    const auto brackets = [](std::size_t levels) {
+        return "a = " + std::string(levels, '[') + std::string(levels, ']') + "\n";
+    };
+    EXPECT_EQ(error_of(brackets(32)), "no error");
+    EXPECT_THAT(error_of(brackets(33)), testing::StartsWith("x.toml:1:37: brackets nest at most 32 deep\n"));
+    EXPECT_THAT(error_of(brackets(400'000)), testing::HasSubstr("brackets nest at most 32 deep"));
+    const auto key = [](std::size_t parts) {
+        std::string text = "k";
+        for (std::size_t i = 1; i < parts; ++i) text += ".k";
+        return text;
+    };
+    EXPECT_EQ(error_of("# ä.\n" + key(8) + " = 1\n"), "no error");
+    EXPECT_THAT(error_of("# ä.\n" + key(9) + " = 1\n"),
+                testing::StartsWith("x.toml:2:16: a key has at most 8 parts\n"));
+    EXPECT_THAT(error_of(key(500'000) + " = 1\n"), testing::HasSubstr("a key has at most 8 parts"));
+    EXPECT_THAT(error_of("[" + key(500'000) + "]\n"), testing::HasSubstr("a key has at most 8 parts"));
+    EXPECT_THAT(error_of("a = { " + key(9) + " = 1 }\n"), testing::HasSubstr("a key has at most 8 parts"));
+}
+
+TEST(Document, CountsNoDotsAndBracketsOfTextsAndComments) {
+    const std::string many(100, '.'), open(100, '[');
+    EXPECT_EQ(
+        error_of("a = \"" + many + "\\\"" + open + "\" # " + many + open + "\nb = '" + many + "\"" + open + "'\n"),
+        "no error");
+    EXPECT_EQ(error_of("a = \"\"\"" + many + "\n\"" + open + "\"\"\"\nb = '''\n" + many + "\\\n" + open + "'''\n"),
+              "no error");
+}
+
+TEST(Document, RefusesTextsThatSteerATerminal) {
+    EXPECT_THAT(error_of("a = \"b\\u001b[31m\"\n"),
+                testing::StartsWith("x.toml:1:5: a text in an op file has no control characters\n"));
+    EXPECT_THAT(error_of("\"a\\u0007\" = 1\n"),
+                testing::StartsWith("x.toml:1:1: a text in an op file has no control characters\n"));
+    EXPECT_THAT(error_of("a = [\"b\\u009b31m\"]\n"), testing::HasSubstr("no control characters"));
+    EXPECT_EQ(error_of("a = \"\"\"b\n\tc ä € \"\"\"\n"), "no error");
+}
+
 TEST(Document, RefusesDatesAndNumbersThatAreNotFinite) {
     EXPECT_EQ(error_of("a = 1979-05-27\n"),
               "x.toml:1:5: an op file has no dates and times\n  1 | a = 1979-05-27\n    |     ^");

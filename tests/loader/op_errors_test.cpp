@@ -750,6 +750,14 @@ grid = [1])t",
      R"t(x.toml:43:12: 'O3' is no option of the compiler: it starts with -
   43 | options = ["O3"]
      |            ^~~~)t"},
+    {"OptionsThatNameAFile", good_op, R"t(needs = "cc >= 80")t", R"t(options = ["-DX=1", "--time=times.csv"])t",
+     R"t(x.toml:43:21: '--time=times.csv' is not among the options that an op may give: floating point, optimisation, warnings, -D, -U, -std, and those of ptxas; none that names a file
+  43 | options = ["-DX=1", "--time=times.csv"]
+     |                     ^~~~~~~~~~~~~~~~~~)t"},
+    {"OptionsOfPtxasThatNameAFile", good_op, R"t(needs = "cc >= 80")t", R"t(options = ["--ptxas-options=-O2,-o,x"])t",
+     R"t(x.toml:43:12: '--ptxas-options=-O2,-o,x' hands ptxas '-o', which is not among the options that an op may give it
+  43 | options = ["--ptxas-options=-O2,-o,x"]
+     |            ^~~~~~~~~~~~~~~~~~~~~~~~~~)t"},
     {"OptionsThatSetTheArchitecture", good_op, R"t(needs = "cc >= 80")t", R"t(options = ["-arch=sm_90"])t",
      R"t(x.toml:43:12: the architecture is said by arch = "sm_90a", not by an option
   43 | options = ["-arch=sm_90"]

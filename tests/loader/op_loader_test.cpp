@@ -167,6 +167,40 @@ TEST(OpLoader, FindsSharedHeadersAfterTheOpsOwn) {
     EXPECT_EQ(op.files.at("two.cuh"), "shared");
 }
 
+TEST(OpLoader, RefusesASourceThatIncludesAFileOfTheMachine) {
+    const MemoryFiles files{{{"a.cu", "#include \"b.cuh\"\n"}, {"b.cuh", "#include \"/etc/passwd\"\n"}}};
+    try {
+        load_op(op_text("x"), files, "x.toml");
+        FAIL() << "it was loaded";
+    } catch (const Error& error) {
+        EXPECT_THAT(error.what(),
+                    HasSubstr("x.toml:18:10: 'b.cuh' includes '/etc/passwd'; what an op includes is in its "
+                              "folder"));
+    }
+}
+
+// Goal: names that stand for names cannot overflow the stack.
+TEST(OpLoader, BoundsHowManyLetsFollowEachOther) {
+    const auto chain = [](int length) {
+        std::string lets;
+        for (int i = 0; i < length - 1; ++i)
+            lets += "v" + std::to_string(i) + " = \"v" + std::to_string(i + 1) + "\"\n";
+        return lets + "v" + std::to_string(length - 1) + " = 1\n";
+    };
+    EXPECT_EQ(load(op_text("x", chain(1024))).lets.size(), 1024u);
+    EXPECT_THROW(load(op_text("x", chain(1025))), Error);
+}
+
+TEST(OpLoader, BoundsTheParametersOfAVariant) {
+    const auto parameters = [](int count) {
+        std::string text = "[kernel.parameters]\n";
+        for (int i = 0; i < count; ++i) text += "P" + std::to_string(i) + " = { values = [1] }\n";
+        return text;
+    };
+    EXPECT_EQ(load(op_text("x", {}, parameters(64))).variants[0].parameters.size(), 64u);
+    EXPECT_THROW(load(op_text("x", {}, parameters(65))), Error);
+}
+
 TEST(OpLoader, EndsWithHeadersThatIncludeEachOther) {
     const MemoryFiles files{{{"a.cu", "#include \"b.cuh\"\n"}, {"b.cuh", "#include \"a.cu\"\n#include \"b.cuh\"\n"}}};
     EXPECT_THAT(names_of(load_op(op_text("fill"), files, "x.toml").files), ElementsAre("a.cu", "b.cuh"));

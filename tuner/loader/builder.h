@@ -38,7 +38,7 @@ private:
     void finish();
     std::string read_file(const Node& node, bool host);
     void add_file(const std::string& name, std::string text, const Node& node);
-    void add_includes(const std::string& text, const Node& node);
+    void add_includes(const std::string& source, const std::string& text, const Node& node);
     /// A literal among `words` or an expression; remembered for the check against names.
     Expression expression(const Node& node, const Place& place, std::string_view words = {});
     Expression optional_expression(const Section& section, std::string_view key, const Place& place,

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "autotune/error.h"
+#include "tuner/loader/nesting.h"
 #include "tuner/loader/toml.h"
 
 namespace autotune {
@@ -25,6 +26,21 @@ struct Refusal {
     std::string why;
 };
 
+/// Texts of an op file come back in messages and tables; one that steers a terminal would forge what people read.
+/// Control characters are those below a blank but tab and newline, DEL, and C1, which UTF-8 writes as c2 80 to c2 9f.
+bool steers_a_terminal(std::string_view text) noexcept {
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const auto c = static_cast<unsigned char>(text[i]);
+        if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f) return true;
+        if (c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0) return true;
+    }
+    return false;
+}
+
+void require_plain(std::string_view text, Position at) {
+    if (steers_a_terminal(text)) throw Refusal{at, "a text in an op file has no control characters"};
+}
+
 Node convert(const toml::node& from) {
     Node node;
     node.position = position_of(from.source());
@@ -34,6 +50,7 @@ Node convert(const toml::node& from) {
             node.children.push_back(convert(child));
             node.children.back().key = key.str();
             node.children.back().key_position = position_of(key.source());
+            require_plain(key.str(), node.children.back().key_position);
         }
         std::ranges::stable_sort(node.children, {}, &Node::key_position);
     } else if (const auto* array = from.as_array()) {
@@ -41,6 +58,7 @@ Node convert(const toml::node& from) {
         for (const toml::node& child : *array) node.children.push_back(convert(child));
     } else if (const auto* text = from.as_string()) {
         node.kind = Node::Kind::text;
+        require_plain(text->get(), node.position);
         node.value = text->get();
     } else if (const auto* integer = from.as_integer()) {
         node.kind = Node::Kind::integer;
@@ -56,6 +74,16 @@ Node convert(const toml::node& from) {
         throw Refusal{node.position, "an op file has no dates and times"};
     }
     return node;
+}
+
+/// Line and column, from 1, of a byte of the text.
+Position position_at(std::string_view text, std::size_t offset) {
+    const std::string_view before = text.substr(0, offset);
+    const std::size_t line = before.rfind('\n');
+    const std::string_view row = line == std::string_view::npos ? before : before.substr(line + 1);
+    const auto starts = [](char c) { return (static_cast<unsigned char>(c) & 0xc0u) != 0x80u; };
+    return {static_cast<std::uint32_t>(1 + std::ranges::count(before, '\n')),
+            static_cast<std::uint32_t>(1 + std::ranges::count_if(row, starts))};
 }
 
 /// Bytes of the first `characters` characters of a line of UTF-8.
@@ -110,6 +138,10 @@ Document::Document(std::string_view text, std::string_view name) : name_{name}, 
     if (text.size() > longest_file)
         throw Error{Error::Kind::usage,
                     fmt::format("{} has {} bytes, an op file at most {}", name, text.size(), longest_file)};
+    if (const auto deep = too_deep(text))
+        fail(position_at(text, deep->offset), deep->key
+                                                  ? fmt::format("a key has at most {} parts", most_key_parts)
+                                                  : fmt::format("brackets nest at most {} deep", deepest_nesting));
     try {
         root_ = convert(toml::parse(text, name));
     } catch (const toml::parse_error& error) {

@@ -170,7 +170,8 @@ constexpr auto keys = std::to_array<KeyRow>({
     {"[[kernel]]", "scratch", tables, false, "", ""},
     {"[[kernel]]", "symbol", tables, false, "", ""},
     {"[[kernel]]", "launch", tables, true, "", ""},
-    {"[[kernel]]", "options", names, false, "", "options of the compiler"},
+    {"[[kernel]]", "options", names, false, "",
+     "options of the compiler: floating point, optimisation, warnings, `-D`; none that names a file"},
     {"[[kernel]]", "arch", text, false, "", "`sm_90a`: compile for this and no other"},
     {"[[kernel]]", "spill_bytes", integer, false, "", "spills allowed; no limit without this key"},
     {"[[kernel]]", "pipelined", flag, false, "",
@@ -344,7 +345,7 @@ std::string op_format_page(std::span<const std::pair<std::string, std::string>> 
         "the line with a\n"
         "caret, and says what would be right. Files that an op names stay inside its folder. Limits: an op file 1 MiB, "
         "each source 4 MiB,\n"
-        "256 files.\n\n"
+        "256 files; brackets nest 32 deep, a key has 8 parts, a variant 64 parameters, `[let]` 1024 names.\n\n"
         "Where a literal or an expression may stand (`default`, `role`, `dtype`, `accumulate`), a declared word wins; "
         "any other string is\n"
         "an expression.\n";

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "tuner/loader/builder.h"
+#include "tuner/loader/compiler_option.h"
 #include "tuner/model/evaluator.h"
 #include "tuner/model/suggest.h"
 
@@ -13,6 +14,7 @@ namespace autotune {
 namespace {
 
 constexpr std::size_t most_values = 4096;
+constexpr std::size_t most_parameters = 64;
 constexpr unsigned device_uses = use_field | use_let | use_limit | use_align;
 
 /// Words that a macro would take from the language.
@@ -120,10 +122,10 @@ void Builder::read_variant(const Node& node) {
     variant.options = section.texts("options");
     if (const Node* options = section.find("options"))
         for (const Node& one : options->children) {
-            if (!one.text().starts_with('-'))
-                document_.fail(one, fmt::format("'{}' is no option of the compiler: it starts with -", one.text()));
-            if (one.text().find("arch") != std::string::npos)
+            if (one.text().starts_with("-arch") || one.text().starts_with("--gpu-arch"))
                 document_.fail(one, "the architecture is said by arch = \"sm_90a\", not by an option");
+            if (const auto objection = option_objection(one.text()))
+                document_.fail(one, fmt::format("'{}' {}", one.text(), *objection));
         }
     if (const Node* arch = section.find("arch")) {
         if (!is_arch(arch->text()))
@@ -141,6 +143,10 @@ void Builder::read_variant(const Node& node) {
 }
 
 void Builder::read_parameters(Variant& variant, const Node& node, std::map<std::string, Use>& local) {
+    if (node.children.size() > most_parameters)
+        document_.fail_key(node.children[most_parameters],
+                           fmt::format("variant '{}' has {} parameters, at most {} are allowed", variant.name,
+                                       node.children.size(), most_parameters));
     for (const Node& child : node.children) {
         if (child.kind != Node::Kind::table)
             document_.fail_key(

@@ -246,11 +246,14 @@ void Builder::add_file(const std::string& name, std::string text, const Node& no
         document_.fail(node, fmt::format("'{}' has {} bytes, a source at most {}", name, text.size(), largest_source));
     if (op_.files.size() > most_files)
         document_.fail(node, fmt::format("op '{}' has more than {} files", op_.name, most_files));
-    add_includes(text, node);
+    add_includes(name, text, node);
 }
 
-void Builder::add_includes(const std::string& text, const Node& node) {
+void Builder::add_includes(const std::string& source, const std::string& text, const Node& node) {
     for (const std::string& name : quoted_includes(text)) {
+        // The compiler would read it, and a change in it would change neither key nor timings that are kept.
+        if (name.starts_with('/'))
+            document_.fail(node, fmt::format("'{}' includes '{}'; what an op includes is in its folder", source, name));
         // What is not found here may still be a header of the toolkit; the compiler will say.
         if (path_objection(name)) continue;
         std::optional<std::string> header = files_.read(name);

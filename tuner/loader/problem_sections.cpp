@@ -10,6 +10,7 @@
 namespace autotune {
 namespace {
 
+constexpr std::size_t most_lets = 1024;  // each may use the next, and they are followed by recursion
 constexpr std::size_t longest_text = 4096;
 constexpr Place of_key{.what = "what a key depends on", .uses = use_field | use_let};
 
@@ -227,6 +228,9 @@ Fill Builder::read_fill(const Node& node) {
 }
 
 void Builder::read_let(const Node& node) {
+    if (node.children.size() > most_lets)
+        document_.fail_key(node.children[most_lets],
+                           fmt::format("[let] has {} names, at most {} are allowed", node.children.size(), most_lets));
     for (const Node& child : node.children) {
         if (!is_name(child.key))
             document_.fail_key(child, fmt::format("'{}' is no name: letters, digits and _, at most 64", child.key));
