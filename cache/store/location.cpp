@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <system_error>
 #include <thread>
 
 #include "cache/store/schema.h"
@@ -69,13 +70,18 @@ std::uint32_t big_endian(const unsigned char* bytes) noexcept {
 
 FileProbe probe_once(const fs::path& path) {
     std::array<unsigned char, 100> head{};
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return {.kind = errno == ENOENT || errno == ENOTDIR ? FileKind::absent : FileKind::foreign};
+    // A pipe that nobody writes to would never open without O_NONBLOCK.
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) {
+        if (errno == ENOENT || errno == ENOTDIR) return {.kind = FileKind::absent};
+        return {.kind = FileKind::unreadable, .trouble = std::generic_category().message(errno)};
+    }
     const auto got = ::pread(file, head.data(), head.size(), 0);
     struct stat status {};
     const bool known = ::fstat(file, &status) == 0;
     ::close(file);
-    if (!known || got != static_cast<ssize_t>(head.size()) || std::memcmp(head.data(), "SQLite format 3", 16) != 0 ||
+    if (!known || !S_ISREG(status.st_mode) || got != static_cast<ssize_t>(head.size()) ||
+        std::memcmp(head.data(), "SQLite format 3", 16) != 0 ||
         big_endian(&head[68]) != static_cast<std::uint32_t>(application_id))
         return {.kind = FileKind::foreign};
 

@@ -24,15 +24,16 @@ enum class FileKind {
     absent,
     ours,       ///< of this or an older schema
     newer,      ///< ours, of a newer schema
-    foreign,    ///< no database, or another program's; also an empty file
+    foreign,    ///< no database, or another program's; also an empty file, a folder or a pipe
     truncated,  ///< ours, but shorter than its header says
+    unreadable  ///< nothing is known of it: no permission, or no descriptor left
 };
 struct FileProbe {
     FileKind kind = FileKind::absent;
     int schema = 0;  ///< user_version of one of ours
     bool write_ahead_log = false;
+    std::string trouble = {};  ///< why it cannot be read: "Permission denied"
 };
-/// A file that cannot be read at all counts as foreign.
 FileProbe probe(const std::filesystem::path& path);
 
 /// Renames the database with its journal to NAME.broken-TIME-PID; returns the new path, empty when it failed.

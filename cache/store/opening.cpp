@@ -9,6 +9,8 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
+#include <vector>
 
 #include "autotune/error.h"
 #include "cache/store/json.h"
@@ -73,11 +75,19 @@ bool create_file(const fs::path& path, const char* schema, const std::string& uu
     return made;
 }
 
-/// The file is sound enough to be asked: its schema can be read and it knows who it is.
-std::string read_uuid(Database& database) {
-    database.query("SELECT count(*) FROM sqlite_schema").run();
-    return database.text_of("SELECT value FROM meta WHERE key = 'db_uuid'");
+/// The tables that a schema makes.
+std::vector<std::string_view> tables_of(std::string_view schema) {
+    constexpr std::string_view before = "CREATE TABLE ";
+    std::vector<std::string_view> names;
+    for (std::size_t at = 0; (at = schema.find(before, at)) != std::string_view::npos;) {
+        at += before.size();
+        names.push_back(schema.substr(at, schema.find_first_of(" (", at) - at));
+    }
+    return names;
 }
+
+/// The file is sound enough to be asked: its schema can be read and it knows who it is.
+std::string read_uuid(Database& database) { return database.text_of("SELECT value FROM meta WHERE key = 'db_uuid'"); }
 
 /// A reader cannot roll back what a killed writer left: a writer has to. It changes nothing that was committed.
 void roll_back_leftover(const fs::path& path, std::chrono::milliseconds patience) {
@@ -85,9 +95,20 @@ void roll_back_leftover(const fs::path& path, std::chrono::milliseconds patience
     read_uuid(database);
 }
 
-Database open_file(const fs::path& path, Database::Access access, std::chrono::milliseconds patience) {
+/// A file of ours that lacks a table would fail in the middle of a search.
+void require_tables(Database& database, std::string_view schema) {
+    for (const std::string_view table : tables_of(schema)) {
+        Query row = database.query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?");
+        row.bind(table);
+        if (!row.step()) throw DatabaseFailure{SQLITE_CORRUPT, fmt::format("it lacks the table '{}'", table)};
+    }
+}
+
+Database open_file(const fs::path& path, const char* schema, Database::Access access,
+                   std::chrono::milliseconds patience) {
     try {
         Database database = Database::open(path, access, patience);
+        require_tables(database, schema);
         read_uuid(database);
         return database;
     } catch (const DatabaseFailure& failure) {
@@ -176,6 +197,8 @@ private:
                 return damaged("it is shorter than its header says");
             case FileKind::foreign:
                 return foreign();
+            case FileKind::unreadable:
+                return unreadable(found.trouble);
         }
         return foreign();
     }
@@ -208,7 +231,7 @@ private:
             return std::move(out_);
         }
         const auto access = wants_write() ? Database::Access::write : Database::Access::read;
-        out_.tune = open_file(out_.path, access, options_.patience);
+        out_.tune = open_file(out_.path, tune_schema, access, options_.patience);
         if (found.write_ahead_log && wants_write() && !write_ahead_log_is_safe())
             out_.tune.query("PRAGMA journal_mode = DELETE").run();
         open_trials(access);
@@ -230,7 +253,7 @@ private:
                     (access == Database::Access::read || !create_file(path, trials_schema, uuid)))
                     break;
                 if (kind == FileKind::absent || kind == FileKind::ours) {
-                    Database trials = open_file(path, access, options_.patience);
+                    Database trials = open_file(path, trials_schema, access, options_.patience);
                     if (read_uuid(trials) == uuid) {
                         out_.trials = std::move(trials);
                         return;
@@ -240,7 +263,8 @@ private:
                 if (!failure.corrupt()) throw;
             }
             // Ours, but damaged or of a tune.db that is gone.
-            const bool ours = kind == FileKind::ours || kind == FileKind::truncated || out_.own_place;
+            const bool ours = kind == FileKind::ours || kind == FileKind::truncated ||
+                              (out_.own_place && kind != FileKind::unreadable);
             if (access == Database::Access::read || !ours || set_aside(path).empty()) {
                 warn(fmt::format("'{}' does not belong to '{}', so trials are kept in memory only", shown(path),
                                  name()));
@@ -252,7 +276,7 @@ private:
 
     /// Everything the files hold, in memory.
     void copy_file() {
-        Database tune = open_file(out_.path, Database::Access::read, options_.patience);
+        Database tune = open_file(out_.path, tune_schema, Database::Access::read, options_.patience);
         out_.tune.copy_from(tune);
         open_trials(Database::Access::read);
         Database trials = Database::in_memory();
@@ -280,7 +304,7 @@ private:
         if (!out_.own_place && wants_write())
             throw Error{Error::Kind::usage, what + ", and the file is left as it is",
                         "name another file with --db, or update autotune"};
-        Database database = open_file(out_.path, Database::Access::read, options_.patience);
+        Database database = open_file(out_.path, tune_schema, Database::Access::read, options_.patience);
         const std::string min_reader = database.text_of("SELECT value FROM meta WHERE key = 'min_reader'");
         if (wants_write() || std::atoi(min_reader.c_str()) > schema_version) {
             warn(what + ", so the file is ignored");
@@ -301,6 +325,13 @@ private:
         return damaged("it is no autotune database");
     }
 
+    /// Whatever it is, it may be sound, so it is not set aside.
+    Opened unreadable(const std::string& why) {
+        const std::string what = fmt::format("'{}' cannot be read: {}", name(), why);
+        if (out_.own_place) return fall_back(what);
+        throw Error{Error::Kind::usage, what, "name another file with --db"};
+    }
+
     /// At our own place: set aside once, under the writers' lock, since others see the same damage at the same time.
     Opened damaged(const std::string& why) {
         if (!out_.own_place)
@@ -317,9 +348,10 @@ private:
         if (!turn.held()) return false;
         const FileKind kind = probe(out_.path).kind;
         if (kind == FileKind::absent) return true;
+        if (kind == FileKind::unreadable) return false;
         if (kind == FileKind::ours) {
             try {
-                open_file(out_.path, Database::Access::read, options_.patience)
+                open_file(out_.path, tune_schema, Database::Access::read, options_.patience)
                     .query("SELECT count(*) FROM record")
                     .run();
                 return true;  // another process has replaced it by now
@@ -362,8 +394,8 @@ void replace_damaged(Opened& opened, const Store::Options& options, bool trials)
 
 void reopen_replaced(Opened& opened, const Store::Options& options) {
     const fs::path trials = trials_path(opened.path);
-    if (opened.tune.moved()) opened.tune = open_file(opened.path, Database::Access::write, options.patience);
-    if (opened.trials.moved()) opened.trials = open_file(trials, Database::Access::write, options.patience);
+    if (opened.tune.moved()) opened.tune = open_file(opened.path, tune_schema, Database::Access::write, options.patience);
+    if (opened.trials.moved()) opened.trials = open_file(trials, trials_schema, Database::Access::write, options.patience);
 }
 
 fs::path spool_folder(const fs::path& database) { return database.parent_path() / "spool"; }

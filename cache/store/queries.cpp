@@ -34,7 +34,9 @@ bool matches(const Expression& where, const ProblemIdentity& problem) {
 
 void Store::scan(const RecordQuery& query, const Today& today,
                  const std::function<void(const RecordView&)>& sink) const {
-    scan_records(impl_->tune(), query, today, sink, [this](const RecordKey& key) { impl_->broken.push_back(key); });
+    impl_->ask([&] {
+        scan_records(impl_->tune(), query, today, sink, [this](const RecordKey& key) { impl_->broken.push_back(key); });
+    });
 }
 
 std::vector<Record> Store::records(const RecordQuery& query, const Today& today) const {
@@ -59,97 +61,111 @@ std::vector<Record> Store::records(const RecordQuery& query, const Today& today)
 }
 
 std::optional<Record> Store::record(const RecordKey& key, const Today& today) const {
-    std::optional<Record> record = record_at(impl_->tune(), key);
+    std::optional<Record> record = impl_->ask([&] { return record_at(impl_->tune(), key); });
     if (record) record->stale = stale_reason(record->source, record->environment, today);
     return record;
 }
 
 std::vector<std::pair<int, int>> Store::compilers() const {
-    std::vector<std::pair<int, int>> versions;
-    Query row = impl_->tune().query(
-        "SELECT DISTINCT nvrtc_major, nvrtc_minor FROM env WHERE nvrtc_major > 0 ORDER BY 1 DESC, 2 DESC");
-    while (row.step()) versions.emplace_back(static_cast<int>(row.integer(0)), static_cast<int>(row.integer(1)));
-    return versions;
+    return impl_->ask([&]() -> std::vector<std::pair<int, int>> {
+        std::vector<std::pair<int, int>> versions;
+        Query row = impl_->tune().query(
+            "SELECT DISTINCT nvrtc_major, nvrtc_minor FROM env WHERE nvrtc_major > 0 ORDER BY 1 DESC, 2 DESC");
+        while (row.step()) versions.emplace_back(static_cast<int>(row.integer(0)), static_cast<int>(row.integer(1)));
+        return versions;
+    });
 }
 
 std::vector<Negative> Store::negatives(std::string_view op, std::string_view device_fp) const {
-    std::vector<Negative> negatives;
-    Entities entities{impl_->tune()};
-    Query row = impl_->tune().query(
-        "SELECT n.template, n.config, n.outcome, p.key FROM negative n JOIN device d ON d.id = n.device "
-        "JOIN template t ON t.id = n.template LEFT JOIN problem p ON p.id = n.problem WHERE t.op = ? AND d.fp = ?");
-    row.bind(op, device_fp);
-    while (row.step()) {
-        const auto* source = entities.source(row.integer(0));
-        const auto* config = entities.config(row.integer(1));
-        const auto ending = ending_named(row.text(2));
-        if (!source || !config || !ending) continue;
-        const auto key = row.blob(3);
-        negatives.push_back({.device_fp = std::string{device_fp},
-                             .source = source->value,
-                             .problem_key = {key.begin(), key.end()},
-                             .config = config->value,
-                             .ending = *ending});
-    }
-    return negatives;
+    return impl_->ask([&]() -> std::vector<Negative> {
+        std::vector<Negative> negatives;
+        Entities entities{impl_->tune()};
+        Query row = impl_->tune().query(
+            "SELECT n.template, n.config, n.outcome, p.key FROM negative n JOIN device d ON d.id = n.device "
+            "JOIN template t ON t.id = n.template LEFT JOIN problem p ON p.id = n.problem WHERE t.op = ? AND d.fp = ?");
+        row.bind(op, device_fp);
+        while (row.step()) {
+            const auto* source = entities.source(row.integer(0));
+            const auto* config = entities.config(row.integer(1));
+            const auto ending = ending_named(row.text(2));
+            if (!source || !config || !ending) continue;
+            const auto key = row.blob(3);
+            negatives.push_back({.device_fp = std::string{device_fp},
+                                 .source = source->value,
+                                 .problem_key = {key.begin(), key.end()},
+                                 .config = config->value,
+                                 .ending = *ending});
+        }
+        return negatives;
+    });
 }
 
 std::optional<StoredRun> Store::run(RunId id) const {
-    Entities entities{impl_->tune()};
-    const auto* run = entities.run(id);
-    if (!run) return std::nullopt;
-    const auto* device = entities.device(run->device);
-    const auto* environment = entities.environment(run->environment);
-    auto problem = entities.problem(run->problem);
-    if (!device || !environment || !problem) return std::nullopt;
-    StoredRun out{.id = id,
-                  .info = run->info,
-                  .device = device->value,
-                  .environment = environment->value,
-                  .problem = std::move(*problem),
-                  .finished = run->info.ended != 0};
-    out.device.emulated = run->predicted;
-    Query count = impl_->trials().query("SELECT count(*) FROM trial WHERE run = ?");
-    count.bind(id);
-    if (count.step()) out.trials = static_cast<std::size_t>(count.integer(0));
-    return out;
+    return impl_->ask([&]() -> std::optional<StoredRun> {
+        Entities entities{impl_->tune()};
+        const auto* run = entities.run(id);
+        if (!run) return std::nullopt;
+        const auto* device = entities.device(run->device);
+        const auto* environment = entities.environment(run->environment);
+        auto problem = entities.problem(run->problem);
+        if (!device || !environment || !problem) return std::nullopt;
+        StoredRun out{.id = id,
+                      .info = run->info,
+                      .device = device->value,
+                      .environment = environment->value,
+                      .problem = std::move(*problem),
+                      .finished = run->info.ended != 0};
+        out.device.emulated = run->predicted;
+        Query count = impl_->trials().query("SELECT count(*) FROM trial WHERE run = ?");
+        count.bind(id);
+        if (count.step()) out.trials = static_cast<std::size_t>(count.integer(0));
+        return out;
+    });
 }
 
 std::vector<StoredRun> Store::runs(std::string_view op) const {
-    std::vector<RunId> ids;
-    {
-        Query row = impl_->tune().query(
-            "SELECT r.id FROM run r JOIN problem p ON p.id = r.problem WHERE ?1 IN ('', p.op) ORDER BY r.id DESC");
-        row.bind(op);
-        while (row.step()) ids.push_back(row.integer(0));
-    }
-    std::vector<StoredRun> runs;
-    for (const RunId id : ids)
-        if (auto found = run(id)) runs.push_back(std::move(*found));
-    return runs;
+    return impl_->ask([&]() -> std::vector<StoredRun> {
+        std::vector<RunId> ids;
+        {
+            Query row = impl_->tune().query(
+                "SELECT r.id FROM run r JOIN problem p ON p.id = r.problem WHERE ?1 IN ('', p.op) ORDER BY r.id DESC");
+            row.bind(op);
+            while (row.step()) ids.push_back(row.integer(0));
+        }
+        std::vector<StoredRun> runs;
+        for (const RunId id : ids)
+            if (auto found = run(id)) runs.push_back(std::move(*found));
+        return runs;
+    });
 }
 
 std::vector<StoredTrial> Store::trials(RunId run) const {
-    std::vector<StoredTrial> trials;
-    scan_trials(impl_->trials(), run, [&](const TrialRow& row) { trials.push_back(row.trial); });
-    return trials;
+    return impl_->ask([&]() -> std::vector<StoredTrial> {
+        std::vector<StoredTrial> trials;
+        scan_trials(impl_->trials(), run, [&](const TrialRow& row) { trials.push_back(row.trial); });
+        return trials;
+    });
 }
 
 std::optional<StoredTrial> Store::trial(RunId run, std::size_t ordinal) const {
-    std::optional<StoredTrial> found;
-    if (ordinal == 0) return found;
-    scan_trials(
-        impl_->trials(), run, [&](const TrialRow& row) { found = row.trial; }, static_cast<std::int64_t>(ordinal));
-    return found;
+    return impl_->ask([&]() -> std::optional<StoredTrial> {
+        std::optional<StoredTrial> found;
+        if (ordinal == 0) return found;
+        scan_trials(
+            impl_->trials(), run, [&](const TrialRow& row) { found = row.trial; }, static_cast<std::int64_t>(ordinal));
+        return found;
+    });
 }
 
 std::map<std::string, std::int64_t> Store::row_counts() const {
-    std::map<std::string, std::int64_t> counts;
-    for (const char* table :
-         {"device", "env", "template", "problem", "config", "run", "record", "negative", "predicted", "import_log"})
-        counts[table] = impl_->tune().integer_of(fmt::format("SELECT count(*) FROM {}", table)).value_or(0);
-    counts["trial"] = impl_->trials().integer_of("SELECT count(*) FROM trial").value_or(0);
-    return counts;
+    return impl_->ask([&]() -> std::map<std::string, std::int64_t> {
+        std::map<std::string, std::int64_t> counts;
+        for (const char* table :
+             {"device", "env", "template", "problem", "config", "run", "record", "negative", "predicted", "import_log"})
+            counts[table] = impl_->tune().integer_of(fmt::format("SELECT count(*) FROM {}", table)).value_or(0);
+        counts["trial"] = impl_->trials().integer_of("SELECT count(*) FROM trial").value_or(0);
+        return counts;
+    });
 }
 
 std::vector<std::string> Store::check() const {

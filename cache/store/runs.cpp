@@ -305,7 +305,7 @@ std::vector<std::pair<Config, Outcome>> Store::Impl::known(const RunStart& start
 }
 
 std::vector<std::pair<Config, Outcome>> Store::known_outcomes(const RunStart& start) const {
-    return impl_->known(start, ActiveRun{.start = start}.predicts());
+    return impl_->ask([&] { return impl_->known(start, ActiveRun{.start = start}.predicts()); });
 }
 
 }  // namespace autotune

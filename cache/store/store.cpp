@@ -40,9 +40,11 @@ fs::path Store::binaries_folder() const { return path().empty() ? fs::path{} : p
 std::string Store::state() const { return impl_->opened.state; }
 
 std::int64_t Store::generation() const {
-    Database& file = impl_->on_disk ? *impl_->on_disk : impl_->opened.tune;
-    if (file.moved()) return -1;
-    return file.integer_of("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'generation'").value_or(0);
+    return impl_->ask([&]() -> std::int64_t {
+        Database& file = impl_->on_disk ? *impl_->on_disk : impl_->opened.tune;
+        if (file.moved()) return -1;
+        return file.integer_of("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'generation'").value_or(0);
+    });
 }
 
 /// What lies in spool files belongs to what a reader sees, in memory only: the file is the writers' business.
@@ -66,23 +68,28 @@ std::string Store::Impl::name() const {
     return opened.path.empty() ? "the database in memory" : fmt::format("'{}'", shown(opened.path));
 }
 
-Error Store::Impl::locked_error() {
+Error Store::Impl::locked_error(bool in_trials, const std::string& holder) {
     patience = std::min(patience, std::chrono::milliseconds{200});  // one long wait a run is enough
-    const std::string holder = tune_lock ? tune_lock->holder() : std::string{};
-    return Error{Error::Kind::store, fmt::format("{} was locked for {:.0f} s{}", name(),
-                                                 static_cast<double>(options.patience.count()) / 1000.0,
-                                                 holder.empty() ? "" : " by " + holder)};
+    const fs::path file = in_trials ? trials_path(opened.path) : opened.path;
+    return Error{
+        Error::Kind::store,
+        fmt::format("'{}' was locked for {:.0f} s{}", shown(file),
+                    static_cast<double>(options.patience.count()) / 1000.0, holder.empty() ? "" : " by " + holder),
+        std::string{locked_help}};
 }
 
-Error Store::Impl::error_of(const DatabaseFailure& failure) const {
+Error Store::Impl::error_of(const DatabaseFailure& failure, std::string_view action) const {
     const int code = failure.code() & 0xff;
     if (code == SQLITE_FULL)
         return Error{Error::Kind::store, fmt::format("{} could not grow: the disk is full", name()),
                      "free some space, or name another place with --db"};
+    if (failure.busy())
+        return Error{Error::Kind::store, fmt::format("{} is locked by another process", name()),
+                     std::string{locked_help}};
     if (failure.corrupt())
         return Error{Error::Kind::store, fmt::format("{} is damaged: {}", name(), failure.what()),
                      fmt::format("autotune db salvage {}", opened.path.string())};
-    return Error{Error::Kind::store, fmt::format("{} could not be written: {}", name(), failure.what())};
+    return Error{Error::Kind::store, fmt::format("{} could not be {}: {}", name(), action, failure.what())};
 }
 
 void Store::Impl::write(bool in_trials, const std::function<void()>& body) {
@@ -92,16 +99,17 @@ void Store::Impl::write(bool in_trials, const std::function<void()>& body) {
     for (bool recovered = false;; recovered = true) {
         try {
             std::optional<WriterTurn> turn;
-            if (lock && !turn.emplace(*lock, patience).held()) throw locked_error();
+            if (lock && !turn.emplace(*lock, patience).held()) throw locked_error(in_trials, lock->holder());
             Transaction transaction{in_trials ? trials() : tune()};
             body();
             transaction.commit();
             patience = options.patience;
             return;
         } catch (const DatabaseFailure& failure) {
-            if (failure.busy()) throw locked_error();
+            // It is our turn among the writers of this program, so it is another that holds the file.
+            if (failure.busy()) throw locked_error(in_trials, "a process that is not autotune");
             const bool mendable = (failure.corrupt() || failure.moved()) && opened.own_place && opened.may_write;
-            if (!mendable || recovered) throw error_of(failure);
+            if (!mendable || recovered) throw error_of(failure, "written");
         }
         recover(in_trials);
     }
@@ -110,7 +118,7 @@ void Store::Impl::write(bool in_trials, const std::function<void()>& body) {
 /// Damage that shows only now: an empty file takes over, with the runs that are under way.
 void Store::Impl::recover(bool in_trials) {
     const WriterTurn turn{*tune_lock, patience};
-    if (!turn.held()) throw locked_error();
+    if (!turn.held()) throw locked_error(in_trials, tune_lock->holder());
     const bool new_rows = !in_trials || tune().moved();
     try {
         // Another process may have seen the same damage first: what it put there is sound, and is not set aside again.
@@ -123,7 +131,7 @@ void Store::Impl::recover(bool in_trials) {
         for (auto& [id, run] : active) register_run(run);
         transaction.commit();
     } catch (const DatabaseFailure& failure) {
-        throw error_of(failure);
+        throw error_of(failure, "written");
     }
 }
 

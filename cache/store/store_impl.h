@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,8 +54,18 @@ struct Store::Impl {
     // store.cpp
     /// Runs `body` in one transaction of tune.db or trials.db, queued behind other writers. It may run twice.
     void write(bool in_trials, const std::function<void()>& body);
-    Error error_of(const DatabaseFailure& failure) const;
-    Error locked_error();
+    /// `action` is what could not be done with the file: "read" or "written".
+    Error error_of(const DatabaseFailure& failure, std::string_view action) const;
+    Error locked_error(bool in_trials, const std::string& holder);
+    /// What a question answers, with a failure of SQLite as an Error{store}.
+    template <class Question>
+    auto ask(const Question& question) const {
+        try {
+            return question();
+        } catch (const DatabaseFailure& failure) {
+            throw error_of(failure, "read");
+        }
+    }
     void recover(bool in_trials);
     std::size_t put_rows(std::span<const Record> records);
     void remove(const RecordKey& key);

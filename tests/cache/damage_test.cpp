@@ -129,6 +129,29 @@ TEST_F(OwnPlace, ADamagedFileIsSetAsideOnceAndTheSearchGoesOn) {
     EXPECT_EQ(warnings_.size(), 1u) << warnings_.back();
 }
 
+// Goal: a process that has no descriptor left takes a sound database for no damaged one.
+// Method: the limit of descriptors is lowered to those that are open.
+TEST_F(OwnPlace, AFileThatCannotBeOpenedIsNotSetAside) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    const int next = ::dup(0);
+    ::close(next);
+    const rlimit none{.rlim_cur = static_cast<rlim_t>(next), .rlim_max = before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+    std::string state;
+    try {
+        state = open().state();
+    } catch (const std::exception& e) {
+        state = e.what();
+    }
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_EQ(files_like("broken"), 0u);
+    ASSERT_EQ(warnings_.size(), 1u) << state;
+    EXPECT_NE(warnings_[0].find("tune.db' cannot be read: Too many open files"), std::string::npos) << warnings_[0];
+    EXPECT_EQ(open(Store::Mode::read).records({}, today()).size(), 1u);
+}
+
 TEST_F(OwnPlace, ATruncatedFileIsSetAside) {
     { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
     fs::resize_file(path_, fs::file_size(path_) / 2);
@@ -383,6 +406,23 @@ TEST_F(OwnPlace, ALockHeldTooLongSpoolsTheResultAndNamesTheHolder) {
     EXPECT_EQ(store.fold_spools(), 1u);
 }
 
+TEST_F(OwnPlace, AFileThatAnotherProgramLocksIsNotBlamedOnUs) {
+    Store store = Store::open({.warn = {}, .patience = std::chrono::milliseconds{100}});
+    const RunId run = store.begin_run(start());
+    sqlite3* other = nullptr;
+    ASSERT_EQ(sqlite3_open(path_.c_str(), &other), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+    try {
+        store.finish_run(run, {.finalists = {finalist(config(256), 50.0)}, .evaluated = 9, .space_size = 64});
+        ADD_FAILURE() << "it wrote though another held the lock";
+    } catch (const Error& error) {
+        EXPECT_NE(std::string{error.what()}.find("by a process that is not autotune"), std::string::npos)
+            << error.what();
+    }
+    sqlite3_close(other);
+    EXPECT_EQ(store.fold_spools(), 1u);
+}
+
 // -- files that were named
 
 class NamedFile : public testing::Test {
@@ -416,6 +456,41 @@ TEST_F(NamedFile, OfAnotherProgramIsNeverTouched) {
     EXPECT_EQ(refusal(), Error::Kind::usage);
     EXPECT_EQ(fs::file_size(path_), 0u);
     EXPECT_EQ(std::distance(fs::directory_iterator{folder_.path()}, {}), 1) << "something was left beside it";
+}
+
+// Goal: what cannot be looked at is neither waited for nor taken for damaged.
+TEST_F(NamedFile, ThatIsAPipeOrAFolderIsRefusedAtOnce) {
+    ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+    EXPECT_EQ(refusal(), Error::Kind::usage);
+    EXPECT_EQ(refusal(Store::Mode::read), Error::Kind::usage);
+    fs::remove(path_);
+    fs::create_directory(path_);
+    EXPECT_EQ(refusal(), Error::Kind::usage);
+    EXPECT_EQ(refusal(Store::Mode::read), Error::Kind::usage);
+}
+
+TEST_F(NamedFile, ThatLacksATableIsReportedAsDamaged) {
+    search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
+    execute(path_, "DROP TABLE record");
+    EXPECT_EQ(refusal(), Error::Kind::store);
+    EXPECT_EQ(refusal(Store::Mode::read), Error::Kind::store);
+}
+
+// Goal: a question that the file cannot answer is the file's fault in words, not a fault of ours.
+// Method: a table goes after the store was opened.
+TEST_F(NamedFile, ThatBreaksWhileItIsReadIsAnErrorOfTheStore) {
+    search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
+    const Store store = open(Store::Mode::read);
+    execute(path_, "DROP TABLE record");
+    try {
+        store.records({}, today());
+        FAIL() << "it was read";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), Error::Kind::store);
+        EXPECT_NE(std::string{error.what()}.find("mine.db' could not be read: no such table: record"),
+                  std::string::npos)
+            << error.what();
+    }
 }
 
 TEST_F(NamedFile, ThatIsDamagedIsReportedAndKept) {

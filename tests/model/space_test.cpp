@@ -168,6 +168,35 @@ TEST(Space, RefusesToGrowBeyondItsLimit) {
     }
 }
 
+// Goal: a space of 10^12 points in which few are valid ends in a message, not in hours.
+// Method: a claim that names every parameter, so that nothing is cut off before the last of them.
+TEST(Space, RefusesToSearchForConfigsBeyondItsLimit) {
+    Op op = test::softmax_op();
+    op.variants.resize(1);
+    Variant& variant = op.variants[0];
+    const auto whole = [](int count) {
+        std::vector<Value> values;
+        for (int i = 1; i <= count; ++i) values.emplace_back(std::int64_t{i});
+        return values;
+    };
+    std::string sum = "0";
+    for (const char* name : {"A", "B", "C", "D", "E", "F"}) {
+        variant.parameters.push_back(
+            {.name = name, .values = whole(100), .fallback = Expression::constant(std::int64_t{1}), .about = {}});
+        sum += std::string{" + "} + name;
+    }
+    variant.constraints.push_back({.claim = "the sum is right", .holds = Expression::parse(sum + " == 600")});
+    const auto instance = Instance::make(op, {}, test::hopper());
+    try {
+        Space::make(instance, 1000, 100'000);
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_NE(std::string{error.what()}.find("variant 'online' of 'softmax' takes more than 100000 steps"),
+                  std::string::npos)
+            << error.what();
+    }
+}
+
 TEST(Space, CutsASubtreeAtTheFirstParameterThatDecides) {
     Op op = test::softmax_op();
     Variant& variant = op.variants[0];

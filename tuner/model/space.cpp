@@ -15,7 +15,6 @@ namespace autotune {
 namespace {
 
 constexpr std::size_t table_entries_at_most = std::size_t{1} << 20;
-constexpr std::uint64_t nodes_at_most = std::uint64_t{1} << 36;
 constexpr std::size_t parameters_at_most = 64;
 constexpr std::size_t values_at_most = 65535;
 
@@ -124,8 +123,12 @@ private:
 /// Walks the values of one variant, parameter by parameter, and keeps the rows where every claim holds.
 class Walk {
 public:
-    Walk(const Instance& instance, const Variant& variant, std::size_t at_most)
-        : instance_{instance}, variant_{variant}, at_most_{at_most}, claims_{claims_of(variant)} {
+    Walk(const Instance& instance, const Variant& variant, std::size_t at_most, std::uint64_t steps_at_most)
+        : instance_{instance},
+          variant_{variant},
+          at_most_{at_most},
+          steps_at_most_{steps_at_most},
+          claims_{claims_of(variant)} {
         const std::size_t depth = variant.parameters.size();
         if (depth > parameters_at_most) refuse(fmt::format("has more than {} parameters", parameters_at_most));
         below_.assign(depth + 1, 1.0);
@@ -190,8 +193,8 @@ private:
         std::vector<Placed>& checks = at_depth_[depth + 1];
         for (Placed& placed : checks) placed.base = placed.check.base(row_);
         const std::vector<Value>& values = variant_.parameters[depth].values;
-        visited_ += values.size();
-        if (visited_ > nodes_at_most) refuse(fmt::format("takes more than {} steps to enumerate", nodes_at_most));
+        steps_ += values.size();
+        if (steps_ > steps_at_most_) refuse(fmt::format("takes more than {} steps to enumerate", steps_at_most_));
         for (std::size_t i = 0; i < values.size(); ++i) {
             row_[depth] = static_cast<std::uint16_t>(i);
             cells_[depth] = Cell::of(values[i]);
@@ -212,13 +215,14 @@ private:
     const Instance& instance_;
     const Variant& variant_;
     std::size_t at_most_;
+    std::uint64_t steps_at_most_;
     std::vector<Claim> claims_;
     std::vector<double> below_;  ///< raw configs under a node of each depth
     std::vector<std::vector<Placed>> at_depth_;
     std::vector<std::uint16_t> row_;
     std::vector<Cell> cells_;
     std::vector<double> rejected_;
-    std::uint64_t visited_ = 0;
+    std::uint64_t steps_ = 0;
     std::size_t count_ = 0;
     std::vector<std::uint16_t> rows_;
 };
@@ -252,14 +256,14 @@ std::optional<std::vector<std::uint16_t>> row_of(const Variant& variant, const C
 
 }  // namespace
 
-Space Space::make(const Instance& instance, std::size_t at_most) {
+Space Space::make(const Instance& instance, std::size_t at_most, std::uint64_t steps_at_most) {
     Space space;
     for (const Variant& variant : instance.op().variants) {
         VariantSpace part{
             .variant = &variant, .raw = raw_of(variant), .first = space.size(), .unmet = unmet(instance, variant)};
         std::vector<std::uint16_t> rows;
         if (part.unmet.empty()) {
-            Walk walk{instance, variant, at_most};
+            Walk walk{instance, variant, at_most, steps_at_most};
             walk.run();
             part.count = walk.count();
             part.rejections = walk.rejections();

@@ -30,9 +30,10 @@ public:
         std::vector<Rejection> rejections = {};  ///< in order of the claims
     };
 
-    /// Throws Error{usage} when a variant has more than `at_most` valid configs or more than 2^36 raw nodes were
-    /// visited.
-    static Space make(const Instance& instance, std::size_t at_most = 4'000'000);
+    /// Throws Error{usage} when a variant has more than `at_most` valid configs, or when looking for them takes more
+    /// than `steps_at_most` values: claims that name all parameters cut nothing off, and a person waits for the answer.
+    static Space make(const Instance& instance, std::size_t at_most = 4'000'000,
+                      std::uint64_t steps_at_most = std::uint64_t{1} << 28);
     /// Only these configs, for tests and `--config`; numbered in the same order as make() does, whatever theirs, each
     /// once. Throws Error{usage} for one that is not valid.
     static Space of(const Instance& instance, std::span<const Config> configs);
