@@ -75,9 +75,13 @@ struct DeviceIdentity {
 
 /// A launch that failed on the device. `sticky`: the context is lost and the process with it.
 struct DeviceFault {
-    enum class Kind { launch_failed, out_of_memory, does_not_fit, invalid_access, crashed };
+    /// Those from out_of_bounds on only an emulated device tells.
+    enum class Kind {
+        launch_failed, out_of_memory, does_not_fit, invalid_access, crashed,
+        out_of_bounds, race, barrier_misuse, deadlock, not_emulated
+    };
     Kind kind = Kind::crashed;
-    int code = 0;         ///< CUresult
+    int code = 0;         ///< CUresult; 0 where there is none
     std::string message;  ///< "CUDA_ERROR_ILLEGAL_ADDRESS while running 'softmax_rows'"
     bool sticky = false;
 };

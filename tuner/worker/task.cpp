@@ -84,6 +84,16 @@ Ending ending_of(DeviceFault::Kind kind) {
             return Ending::invalid_access;
         case DeviceFault::Kind::crashed:
             return Ending::crashed;
+        case DeviceFault::Kind::out_of_bounds:
+            return Ending::out_of_bounds;
+        case DeviceFault::Kind::race:
+            return Ending::race;
+        case DeviceFault::Kind::barrier_misuse:
+            return Ending::barrier_misuse;
+        case DeviceFault::Kind::deadlock:
+            return Ending::deadlock;
+        case DeviceFault::Kind::not_emulated:
+            return Ending::not_emulated;
     }
     return Ending::crashed;
 }

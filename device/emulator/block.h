@@ -1,0 +1,76 @@
+#ifndef AUTOTUNE_DEVICE_EMULATOR_BLOCK_H
+#define AUTOTUNE_DEVICE_EMULATOR_BLOCK_H
+
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/emulator/counters.h"
+#include "device/emulator/memory.h"
+#include "device/emulator/program.h"
+#include "device/emulator/races.h"
+#include "device/emulator/warp.h"
+#include "device/launch.h"
+
+namespace autotune::emulator {
+
+/// Which faults are looked for. Without any, accesses still stay inside of the emulator's memory.
+struct Checks {
+    bool memory = true;         ///< bounds, alignment, use after free
+    bool uninitialised = true;  ///< reads of what was never written
+    bool races = true;          ///< of shared memory, and asynchronous copies that were not waited for
+    bool sync = true;           ///< divergent barriers, lanes missing at collectives
+    bool any() const noexcept { return memory || uninitialised || races || sync; }
+};
+
+/// One launch as its blocks see it.
+struct LaunchState {
+    const Program& program;
+    const DecodedFunction& kernel;
+    GlobalMemory& memory;
+    Dim3 grid, block, cluster;
+    std::vector<std::byte> parameters;
+    std::vector<std::uint64_t> pointers;  ///< the address in each parameter, 0 where it is none
+    std::uint32_t shared_bytes = 0, dynamic_shared_bytes = 0;
+    Checks checks;
+    Counters* counters = nullptr;
+    std::uint64_t steps_left = 0;
+    std::uint64_t grid_id = 0;
+    int cc = 0, sm_count = 1;
+    std::string* printed = nullptr;  ///< what printf adds to
+};
+
+struct Barrier {
+    struct Arrival {
+        std::uint32_t warp, mask;
+        const Op* op;
+    };
+    std::vector<Arrival> arrived;
+    std::uint32_t lanes = 0;     ///< that arrived, live ones
+    std::uint32_t rounded = 0;   ///< with lanes that warps lack or that exited counted as arrived
+    std::uint32_t expected = 0;  ///< 0: all live threads of the block
+    std::uint32_t popc = 0;      ///< of the predicates of bar.red
+    std::uint32_t asked = 0;     ///< lanes whose predicates those are
+};
+
+/// A thread block that is being run.
+struct Block {
+    LaunchState* launch = nullptr;
+    Dim3 index;
+    std::uint64_t number = 0;
+    std::vector<Warp> warps;
+    std::vector<std::byte> registers;
+    std::vector<std::byte> shared;
+    std::vector<std::uint8_t> shared_states;
+    SharedRaces races;
+    std::array<Barrier, 16> barriers;
+    std::uint32_t live_threads = 0;
+    std::uint32_t next_warp = 0;
+
+    Dim3 thread(const Warp& warp, int lane) const noexcept;
+};
+
+}  // namespace autotune::emulator
+#endif

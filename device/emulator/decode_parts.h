@@ -1,0 +1,29 @@
+#ifndef AUTOTUNE_DEVICE_EMULATOR_DECODE_PARTS_H
+#define AUTOTUNE_DEVICE_EMULATOR_DECODE_PARTS_H
+
+#include "device/emulator/decoder.h"
+#include "device/emulator/modifiers.h"
+
+namespace autotune::emulator {
+
+// Decoders of families of instructions, each with the opcode's modifiers; they throw Refused.
+
+void decode_convert(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+void decode_move(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+void decode_cvta(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+void decode_isspacep(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+void decode_load(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+void decode_store(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+void decode_atomic(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+void decode_copy(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+void decode_matrix(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+void decode_mma(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+void decode_wmma(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+void decode_branch(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+void decode_barrier(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+void decode_collective(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+/// What has no effect on results: fences, prefetches, hints.
+void decode_nothing(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+
+}  // namespace autotune::emulator
+#endif

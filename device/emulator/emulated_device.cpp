@@ -1,0 +1,330 @@
+#include "device/emulator/emulated_device.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "autotune/error.h"
+#include "device/compare.h"
+#include "device/emulator/scheduler.h"
+#include "device/fill.h"
+#include "device/guards.h"
+#include "device/occupancy.h"
+
+namespace autotune {
+namespace {
+
+using emulator::ByteState;
+using Kind = DeviceFault::Kind;
+
+[[noreturn]] void fault(Kind kind, std::string message) {
+    throw DeviceFailure{{.kind = kind, .message = std::move(message)}};
+}
+
+std::uint64_t memory_limit(const DeviceIdentity& identity, const EmulatorOptions& options) {
+    if (options.memory_bytes > 0) return options.memory_bytes;
+    const auto machine =
+        static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    return std::min(static_cast<std::uint64_t>(identity.limits.memory_bytes), machine / 2);
+}
+
+void require_inside(Buffer buffer, std::uint64_t offset, std::uint64_t bytes) {
+    if (offset > buffer.bytes || bytes > buffer.bytes - offset)
+        throw Error{Error::Kind::internal,
+                    fmt::format("{} bytes at {} go beyond a buffer of {}", bytes, offset, buffer.bytes)};
+}
+
+/// The parameters as the kernel finds them, and the addresses among them.
+void pack(const Launch& launch, const emulator::DecodedFunction& kernel, const std::vector<Buffer>& buffers,
+          emulator::LaunchState& state) {
+    if (launch.arguments.size() != kernel.parameters.size())
+        fault(Kind::launch_failed, fmt::format("'{}' takes {} arguments, and {} are given", launch.entry,
+                                               kernel.parameters.size(), launch.arguments.size()));
+    state.parameters.resize(kernel.parameter_bytes + 16);
+    state.pointers.resize(launch.arguments.size());
+    for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
+        const emulator::Formal& formal = kernel.parameters[i];
+        std::byte* const to = state.parameters.data() + formal.offset;
+        if (const auto* const buffer = std::get_if<BufferArgument>(&launch.arguments[i])) {
+            state.pointers[i] = buffers.at(buffer->buffer).address;
+            std::memcpy(to, &state.pointers[i], std::min<std::size_t>(formal.bytes, 8));
+        } else if (const auto* const value = std::get_if<ValueArgument>(&launch.arguments[i])) {
+            std::memcpy(to, value->bytes.data(), std::min<std::size_t>(formal.bytes, value->bytes.size()));
+        } else {
+            fault(Kind::not_emulated, fmt::format("not emulated: the tensor map of '{}'", launch.entry));
+        }
+    }
+}
+
+void check_shape(const Launch& launch, const emulator::DecodedFunction& kernel, const KernelInfo* resources,
+                 const DeviceLimits& limits) {
+    const std::uint64_t threads = std::uint64_t{launch.block.x} * launch.block.y * launch.block.z;
+    std::uint64_t most = static_cast<std::uint64_t>(limits.max_threads);
+    if (kernel.max_threads > 0) most = std::min<std::uint64_t>(most, kernel.max_threads);
+    if (resources && resources->registers > 0)
+        most = std::min<std::uint64_t>(
+            most,
+            static_cast<std::uint64_t>(limits.registers_per_sm / std::max(1, (resources->registers + 7) / 8 * 8 * 32)) *
+                32);
+    if (threads == 0 || threads > most || launch.block.z > 64)
+        fault(Kind::does_not_fit,
+              fmt::format("'{}' is launched with {} threads a block, and at most {} fit its registers and bounds",
+                          launch.entry, threads, most));
+    if (kernel.required_threads && threads != kernel.max_threads)
+        fault(Kind::launch_failed, fmt::format("'{}' is launched with {} threads a block, and requires {}",
+                                               launch.entry, threads, kernel.max_threads));
+    const std::int64_t fixed = resources ? resources->static_shared_bytes : kernel.static_shared_bytes;
+    if (fixed + launch.shared_bytes > limits.max_shared)
+        fault(Kind::does_not_fit,
+              fmt::format("'{}' needs {} bytes of shared memory a block, {} of them static, and the device has {}",
+                          launch.entry, fixed + launch.shared_bytes, fixed, limits.max_shared));
+    if (launch.grid.x > limits.max_grid_x || launch.grid.y > limits.max_grid_y || launch.grid.z > limits.max_grid_z)
+        fault(Kind::does_not_fit, fmt::format("'{}' is launched with a grid of {}x{}x{}, beyond the device's {}x{}x{}",
+                                              launch.entry, launch.grid.x, launch.grid.y, launch.grid.z,
+                                              limits.max_grid_x, limits.max_grid_y, limits.max_grid_z));
+    if (launch.cluster != Dim3{} || kernel.cluster[0] > 0)
+        fault(Kind::not_emulated, fmt::format("not emulated: the clusters of '{}'", launch.entry));
+}
+
+/// Time of what was counted: issue slots, bytes from memory, a launch's own cost. Says little, and is the same each
+/// time.
+double modelled_us(const emulator::Counters& counters, const DeviceIdentity& identity, std::size_t launches) {
+    const double cycles = static_cast<double>(counters.instructions) / (4.0 * identity.limits.sm_count);
+    const double issue_us = cycles * 1e3 / std::max(identity.core_khz, 1);
+    const double bytes = 32.0 * static_cast<double>(counters.global_load_sectors + counters.global_store_sectors);
+    const double memory_us = bytes / (1e3 * std::max(identity.bandwidth_gbs, 1));
+    return 2.0 * static_cast<double>(launches) + std::max(issue_us, memory_us);
+}
+
+}  // namespace
+
+EmulatedDevice::EmulatedDevice(DeviceIdentity identity, EmulatorOptions options)
+    : identity_{std::move(identity)}, options_{std::move(options)}, memory_{memory_limit(identity_, options_)} {}
+EmulatedDevice::~EmulatedDevice() = default;
+
+Buffer EmulatedDevice::allocate(std::uint64_t bytes, std::uint64_t misalign) {
+    const auto address = memory_.allocate(bytes, misalign, {});
+    if (!address)
+        fault(Kind::out_of_memory,
+              fmt::format("the emulated device has no {} bytes left: {} are free", bytes, memory_.free_bytes()));
+    const Buffer buffer{.address = *address, .bytes = bytes, .id = next_id_++};
+    buffers_[buffer.id] = buffer.address;
+    return buffer;
+}
+
+void EmulatedDevice::release(Buffer buffer) {
+    if (buffers_.erase(buffer.id) > 0) memory_.release(buffer.address);
+}
+
+std::span<std::byte> EmulatedDevice::bytes(Buffer buffer) {
+    const auto found = buffers_.find(buffer.id);
+    if (found == buffers_.end()) throw Error{Error::Kind::internal, fmt::format("there is no buffer {}", buffer.id)};
+    return memory_.bytes(found->second, buffer.bytes);
+}
+
+void EmulatedDevice::write(Buffer buffer, std::uint64_t offset, std::span<const std::byte> from) {
+    require_inside(buffer, offset, from.size());
+    if (from.empty()) return;
+    std::memcpy(bytes(buffer).data() + offset, from.data(), from.size());
+    memory_.mark(buffer.address + offset, from.size(), ByteState::initialised);
+}
+
+void EmulatedDevice::read(Buffer buffer, std::uint64_t offset, std::span<std::byte> to) {
+    require_inside(buffer, offset, to.size());
+    if (!to.empty()) std::memcpy(to.data(), bytes(buffer).data() + offset, to.size());
+}
+
+void EmulatedDevice::copy(Buffer to, Buffer from) {
+    require_inside(to, 0, from.bytes);
+    if (from.bytes == 0) return;
+    std::memmove(bytes(to).data(), bytes(from).data(), from.bytes);
+    const auto states = memory_.states(from.address, from.bytes);
+    std::memmove(memory_.states(to.address, from.bytes).data(), states.data(), states.size());
+}
+
+void EmulatedDevice::set(Buffer buffer, std::uint8_t byte) {
+    const auto all = bytes(buffer);
+    if (all.empty()) return;
+    std::memset(all.data(), byte, all.size());
+    memory_.mark(buffer.address, buffer.bytes, byte == 0 ? ByteState::initialised : ByteState::uninitialised);
+}
+
+void EmulatedDevice::fill(Buffer buffer, DType dtype, std::uint64_t elements, const FillSpec& spec) {
+    const std::uint64_t size = elements * size_of(dtype);
+    require_inside(buffer, 0, size);
+    fill_on_host(bytes(buffer).first(size), dtype, 0, elements, spec);
+    memory_.mark(buffer.address, size, ByteState::initialised);
+}
+
+bool EmulatedDevice::guards_intact(Buffer buffer, std::int64_t& where) {
+    bytes(buffer);
+    const emulator::GlobalMemory::Allocation& one = memory_.allocation(buffer.address);
+    const auto before = memory_.bytes(one.first, one.address - one.first);
+    const std::uint64_t end = one.address + one.bytes;
+    const auto after = memory_.bytes(end, one.last - end);
+    const auto change = nearest_change(before, one.first, after, end);
+    if (!change) return true;
+    where = *change;
+    memory_.mend(buffer.address);
+    return false;
+}
+
+Comparison EmulatedDevice::compare(Buffer got, DType dtype, std::span<const std::int64_t> shape,
+                                   std::span<const std::int64_t> strides, Buffer value, Buffer magnitude,
+                                   const Bound& bound, std::uint8_t poison) {
+    const std::uint64_t count = element_count(shape);
+    if (count == 0) return {};
+    require_inside(got, 0,
+                   (static_cast<std::uint64_t>(element_offset(count - 1, shape, strides)) + 1) * size_of(dtype));
+    const auto doubles = [&](Buffer buffer) {
+        require_inside(buffer, 0, count * sizeof(double));
+        const auto raw = bytes(buffer);
+        return std::vector<double>{reinterpret_cast<const double*>(raw.data()),
+                                   reinterpret_cast<const double*>(raw.data()) + count};
+    };
+    const std::vector<double> values = doubles(value),
+                              magnitudes = magnitude.address ? doubles(magnitude) : std::vector<double>{};
+    return compare_on_host(bytes(got), dtype, shape, strides, values, magnitudes, bound, poison);
+}
+
+bool EmulatedDevice::equal(Buffer a, Buffer b) {
+    const auto left = bytes(a), right = bytes(b);
+    return std::equal(left.begin(), left.end(), right.begin(), right.end());
+}
+
+Module EmulatedDevice::load(const Artefact& artefact) {
+    const Module module{next_id_++};
+    try {
+        modules_.emplace(module.id, std::make_unique<emulator::LoadedModule>(artefact, memory_));
+    } catch (const Error& error) {
+        if (error.kind() != Error::Kind::usage) throw;
+        fault(Kind::launch_failed, error.what());
+    }
+    return module;
+}
+
+void EmulatedDevice::unload(Module module) { modules_.erase(module.id); }
+
+const emulator::LoadedModule& EmulatedDevice::module(Module module) const {
+    const auto found = modules_.find(module.id);
+    if (found == modules_.end()) throw Error{Error::Kind::internal, fmt::format("there is no module {}", module.id)};
+    return *found->second;
+}
+
+void EmulatedDevice::prepare(const BoundSequence& bound) {
+    const LaunchSequence& plan = *bound.sequence;
+    const std::size_t tensors = bound.buffers.size() - plan.scratch.size();
+    for (std::size_t i = 0; i < plan.scratch.size(); ++i)
+        if (plan.scratch[i].zeroed) set(bound.buffers.at(tensors + i), 0);
+    for (const SymbolCopy& copy : plan.symbols) {
+        const auto* const symbol = module(bound.module_of(copy.source)).symbol(copy.symbol);
+        if (!symbol) fault(Kind::launch_failed, fmt::format("there is no variable '{}'", copy.symbol));
+        const auto from = bytes(bound.buffers.at(copy.buffer));
+        if (from.size() > symbol->bytes)
+            fault(Kind::launch_failed, fmt::format("variable '{}' has {} bytes, and {} are copied to it", copy.symbol,
+                                                   symbol->bytes, from.size()));
+        std::memcpy(memory_.host(symbol->address), from.data(), from.size());
+        memory_.mark(symbol->address, from.size(), ByteState::initialised);
+    }
+}
+
+void EmulatedDevice::launch(const BoundSequence& bound, const Launch& launch, std::span<const std::uint64_t> blocks) {
+    const emulator::LoadedModule& code = module(bound.module_of(launch.source));
+    const emulator::DecodedFunction* const kernel = code.kernel(launch.entry);
+    if (!kernel) fault(Kind::launch_failed, fmt::format("there is no kernel '{}'", launch.entry));
+    check_shape(launch, *kernel, code.resources(launch.entry), identity_.limits);
+    if (launch.grid.x == 0 || launch.grid.y == 0 || launch.grid.z == 0) return;
+    std::string printed;
+    emulator::LaunchState state{.program = code.program(),
+                                .kernel = *kernel,
+                                .memory = memory_,
+                                .grid = launch.grid,
+                                .block = launch.block,
+                                .cluster = launch.cluster,
+                                .parameters = {},
+                                .pointers = {},
+                                .shared_bytes = kernel->static_shared_bytes + launch.shared_bytes,
+                                .dynamic_shared_bytes = launch.shared_bytes,
+                                .checks = options_.checks,
+                                .counters = options_.counters ? &counters_ : nullptr,
+                                .steps_left = options_.steps,
+                                .grid_id = ++launches_,
+                                .cc = identity_.limits.cc,
+                                .sm_count = std::max(1, identity_.limits.sm_count),
+                                .printed = options_.printed ? options_.printed : &printed};
+    pack(launch, *kernel, bound.buffers, state);
+    const auto show = [&] {
+        if (!printed.empty()) std::fwrite(printed.data(), 1, printed.size(), stdout);
+    };
+    try {
+        emulator::run_launch(state, launch.cooperative, blocks);
+    } catch (const emulator::Fault& error) {
+        show();
+        report_ = error.report();
+        fault(error.report().kind, error.report().message);
+    }
+    show();
+}
+
+void EmulatedDevice::run(const BoundSequence& bound) {
+    prepare(bound);
+    for (const Launch& one : bound.sequence->launches)
+        for (std::uint32_t turn = 0; turn < one.repeat; ++turn) launch(bound, one, {});
+}
+
+emulator::Counters EmulatedDevice::take_counters() { return std::exchange(counters_, {}); }
+
+emulator::Counters EmulatedDevice::count_blocks(const BoundSequence& bound, std::size_t number,
+                                                std::span<const std::uint64_t> blocks) {
+    const bool counted = std::exchange(options_.counters, true);
+    const emulator::Counters before = std::exchange(counters_, {});
+    try {
+        launch(bound, bound.sequence->launches.at(number), blocks);
+    } catch (...) {
+        options_.counters = counted;
+        counters_ = before;
+        throw;
+    }
+    options_.counters = counted;
+    return std::exchange(counters_, before);
+}
+
+Samples EmulatedDevice::time(std::span<const BoundSequence> rotated, std::span<const Restore> restore,
+                             const TimePlan& plan) {
+    if (rotated.empty()) throw Error{Error::Kind::internal, "nothing was given to time"};
+    for (const Restore& one : restore)
+        if (one.set == 0) copy(one.target, one.pristine);
+    const bool counted = std::exchange(options_.counters, true);
+    const emulator::Counters before = std::exchange(counters_, {});
+    try {
+        run(rotated.front());
+    } catch (...) {
+        options_.counters = counted;
+        counters_ = before;
+        throw;
+    }
+    options_.counters = counted;
+    const emulator::Counters made = std::exchange(counters_, before);
+    Samples samples;
+    samples.time_us = {modelled_us(made, identity_, rotated.front().sequence->launches.size())};
+    samples.graph = plan.graph;
+    samples.predicted = true;
+    samples.clock_mhz = identity_.core_khz / 1000.0;
+    samples.dropped = plan.drop_above_us > 0 && samples.time_us.front() > plan.drop_above_us;
+    return samples;
+}
+
+std::int64_t EmulatedDevice::free_bytes() { return static_cast<std::int64_t>(memory_.free_bytes()); }
+
+std::unique_ptr<EmulatedDevice> make_emulated_device(std::string_view part, EmulatorOptions options) {
+    const emulator::Part* const found = emulator::part_named(part);
+    if (!found)
+        throw Error{Error::Kind::usage, fmt::format("there is no emulated device '{}'", part),
+                    "take a capability such as sm_86, or a part such as a100"};
+    return std::make_unique<EmulatedDevice>(emulator::identity_of(*found), std::move(options));
+}
+
+}  // namespace autotune

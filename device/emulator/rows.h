@@ -1,0 +1,29 @@
+#ifndef AUTOTUNE_DEVICE_EMULATOR_ROWS_H
+#define AUTOTUNE_DEVICE_EMULATOR_ROWS_H
+
+#include <cstdint>
+
+#include "device/emulator/op.h"
+#include "device/emulator/warp.h"
+
+namespace autotune::emulator {
+
+/// The hot part of the interpreter, built for a kind of CPU: one function an operation and type over rows of 32 lanes,
+/// and the loop that calls them. Results are the same in all builds.
+struct RowBuild {
+    const char* name;
+    /// The handler of an operation; null where there is none for these types and modifiers.
+    Handler (*select)(const Selector& selector);
+    /// Runs a warp for at most `steps` ops.
+    Stop (*run)(Warp& warp, std::uint64_t steps);
+};
+
+/// With AVX2, FMA and F16C: without them a fused multiply-add is a call.
+extern const RowBuild fast_rows;
+extern const RowBuild baseline_rows;
+
+/// The best that this CPU has; AUTOTUNE_EMULATOR_ROWS=baseline asks for the other one.
+const RowBuild& row_build();
+
+}  // namespace autotune::emulator
+#endif

@@ -1,0 +1,319 @@
+#include "device/emulator/scheduler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+
+#include "device/emulator/fault.h"
+#include "device/emulator/rows.h"
+
+namespace autotune::emulator {
+namespace {
+
+constexpr std::uint64_t steps_a_turn = 1 << 16;                  ///< of a warp
+constexpr std::uint64_t steps_a_block = std::uint64_t{1} << 22;  ///< before later blocks may run beside it
+constexpr std::size_t most_blocks = 64;                          ///< at once, unless all have to be
+
+std::uint32_t special_value(const Block& block, const Warp& w, int lane, Special which) {
+    const LaunchState& launch = *block.launch;
+    const Dim3 thread = block.thread(w, lane), &grid = launch.grid, &index = block.index;
+    const std::uint32_t bit = 1u << lane, warps = static_cast<std::uint32_t>(block.warps.size());
+    switch (which) {
+        case Special::tid_x:
+            return thread.x;
+        case Special::tid_y:
+            return thread.y;
+        case Special::tid_z:
+            return thread.z;
+        case Special::ntid_x:
+            return launch.block.x;
+        case Special::ntid_y:
+            return launch.block.y;
+        case Special::ntid_z:
+            return launch.block.z;
+        case Special::ctaid_x:
+            return index.x;
+        case Special::ctaid_y:
+            return index.y;
+        case Special::ctaid_z:
+            return index.z;
+        case Special::nctaid_x:
+            return grid.x;
+        case Special::nctaid_y:
+            return grid.y;
+        case Special::nctaid_z:
+            return grid.z;
+        case Special::laneid:
+            return static_cast<std::uint32_t>(lane);
+        case Special::warpid:
+            return w.index;
+        case Special::nwarpid:
+            return warps;
+        case Special::smid:
+            return static_cast<std::uint32_t>(block.number % static_cast<std::uint64_t>(launch.sm_count));
+        case Special::nsmid:
+            return static_cast<std::uint32_t>(launch.sm_count);
+        case Special::gridid:
+            return static_cast<std::uint32_t>(launch.grid_id);
+        case Special::lanemask_eq:
+            return bit;
+        case Special::lanemask_le:
+            return bit | (bit - 1);
+        case Special::lanemask_lt:
+            return bit - 1;
+        case Special::lanemask_ge:
+            return ~(bit - 1);
+        case Special::lanemask_gt:
+            return ~(bit - 1) & ~bit;
+        case Special::dynamic_smem_size:
+            return launch.dynamic_shared_bytes;
+        case Special::total_smem_size:
+            return launch.shared_bytes;
+        // Without clusters each block is one of its own.
+        case Special::clusterid_x:
+            return index.x;
+        case Special::clusterid_y:
+            return index.y;
+        case Special::clusterid_z:
+            return index.z;
+        case Special::nclusterid_x:
+            return grid.x;
+        case Special::nclusterid_y:
+            return grid.y;
+        case Special::nclusterid_z:
+            return grid.z;
+        case Special::cluster_nctaid_x:
+        case Special::cluster_nctaid_y:
+        case Special::cluster_nctaid_z:
+        case Special::cluster_nctarank:
+            return 1;
+        default:
+            return 0;
+    }
+}
+
+class Scheduler {
+public:
+    explicit Scheduler(LaunchState& launch) : launch_{launch} {
+        if (launch.counters) tally_.resize(launch.program.ops.size());
+    }
+
+    void run(bool cooperative, std::span<const std::uint64_t> chosen) {
+        const std::uint64_t all = std::uint64_t{launch_.grid.x} * launch_.grid.y * launch_.grid.z;
+        const std::uint64_t count = chosen.empty() ? all : chosen.size();
+        const std::size_t at_once = cooperative ? static_cast<std::size_t>(std::min<std::uint64_t>(count, 4096)) : 1;
+        std::deque<std::unique_ptr<Block>> resident;
+        std::uint64_t next = 0;
+        const auto start = [&] {
+            resident.push_back(begin(chosen.empty() ? next : chosen[next]));
+            ++next;
+        };
+        while (next < count || !resident.empty()) {
+            while (resident.size() < at_once && next < count) start();
+            std::unique_ptr<Block> block = std::move(resident.front());
+            resident.pop_front();
+            if (run_block(*block, at_once > 1 ? steps_a_block / 16 : steps_a_block)) {
+                spare_.push_back(std::move(block));
+                continue;
+            }
+            resident.push_back(std::move(block));
+            if (resident.size() < most_blocks && next < count) {
+                start();
+                std::rotate(resident.begin(), resident.end() - 1, resident.end());
+            }
+        }
+        add_up();
+    }
+
+private:
+    std::unique_ptr<Block> begin(std::uint64_t number) {
+        std::unique_ptr<Block> block;
+        if (spare_.empty()) {
+            block = std::make_unique<Block>();
+            build(*block);
+        } else {
+            block = std::move(spare_.back());
+            spare_.pop_back();
+        }
+        block->number = number;
+        block->index = {static_cast<std::uint32_t>(number % launch_.grid.x),
+                        static_cast<std::uint32_t>(number / launch_.grid.x % launch_.grid.y),
+                        static_cast<std::uint32_t>(number / launch_.grid.x / launch_.grid.y)};
+        reset(*block);
+        return block;
+    }
+
+    /// What all blocks of the launch have alike.
+    void build(Block& block) {
+        const Program& program = launch_.program;
+        block.launch = &launch_;
+        const std::uint32_t threads = launch_.block.x * launch_.block.y * launch_.block.z,
+                            warps = (threads + lanes - 1) / lanes;
+        block.warps.resize(warps);
+        block.registers.resize(std::size_t{warps} * program.register_bytes + 64);
+        block.shared.resize(launch_.shared_bytes + 16);
+        const bool states = launch_.checks.any();
+        if (states) block.shared_states.resize(launch_.shared_bytes + 16);
+        std::byte* const aligned =
+            reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(block.registers.data()) + 63) / 64 * 64);
+        for (std::uint32_t i = 0; i < warps; ++i) {
+            Warp& w = block.warps[i];
+            w.index = i;
+            w.registers = aligned + std::size_t{i} * program.register_bytes;
+            w.constants = program.constants.data() - static_cast<std::ptrdiff_t>(INT32_MIN);
+            w.program = &program;
+            w.ops = program.ops.data();
+            w.extra = program.extra.data();
+            w.tally = launch_.counters ? tally_.data() : nullptr;
+            w.block = &block;
+            w.checked = states;
+            w.counted = launch_.counters != nullptr;
+            w.races = launch_.checks.races ? &block.races : nullptr;
+            const std::uint32_t left = threads - i * lanes;
+            w.present = left >= lanes ? all_lanes : (1u << left) - 1;
+            w.local = std::make_unique<std::byte[]>(std::size_t{program.local_bytes} * lanes + 1);
+            const SpaceView& global = launch_.memory.view();
+            w.views[static_cast<int>(Space::global)] = {global.base, states ? global.states : nullptr, global.start,
+                                                        global.size, 0};
+            w.views[static_cast<int>(Space::shared)] = {
+                block.shared.data(), states ? block.shared_states.data() : nullptr, 0, launch_.shared_bytes, 0};
+            w.views[static_cast<int>(Space::local)] = {w.local.get(), nullptr, 0, program.local_bytes,
+                                                       program.local_bytes};
+            w.views[static_cast<int>(Space::param)] = {launch_.parameters.data(), nullptr, 0, launch_.parameters.size(),
+                                                       0};
+        }
+    }
+
+    void reset(Block& block) {
+        const Program& program = launch_.program;
+        block.live_threads = launch_.block.x * launch_.block.y * launch_.block.z;
+        block.next_warp = 0;
+        block.barriers = {};
+        if (!block.shared_states.empty()) {
+            std::uint8_t* const states = block.shared_states.data();
+            std::memset(states, static_cast<int>(ByteState::outside), block.shared_states.size());
+            for (const DecodedFunction& one : program.functions)  // functions that are called have some of their own
+                if (!one.entry || &one == &launch_.kernel)
+                    for (const auto& [at, bytes] : one.shared_ranges) mark_shared(block, at, bytes);
+            mark_shared(block, launch_.kernel.static_shared_bytes, launch_.dynamic_shared_bytes);
+        }
+        if (launch_.checks.races)
+            block.races.begin(static_cast<std::uint32_t>(block.warps.size()), launch_.shared_bytes,
+                              program.partial_barriers);
+        for (Warp& w : block.warps) reset(block, w);
+        if (launch_.counters) {
+            ++launch_.counters->blocks;
+            launch_.counters->warps += block.warps.size();
+        }
+    }
+
+    void mark_shared(Block& block, std::uint32_t at, std::uint32_t bytes) {
+        if (at < launch_.shared_bytes)
+            std::memset(block.shared_states.data() + at, static_cast<int>(ByteState::uninitialised),
+                        std::min(bytes, launch_.shared_bytes - at));
+    }
+
+    void reset(Block& block, Warp& w) {
+        w.live = w.mask = w.present;
+        w.pc = launch_.kernel.first;
+        w.meet = no_pc;
+        w.turn = w.ahead = 0;
+        w.others.clear();
+        w.stop = w.forced = false;
+        std::fill(std::begin(w.depth), std::end(w.depth), 0);
+        std::fill(w.active.begin(), w.active.end(), 0);
+        w.copies.clear();
+        std::fill(std::begin(w.groups), std::end(w.groups), 0);
+        w.sync_count = 0;
+        w.predicate(0) = all_lanes;
+        for (const auto& [which, row] : launch_.program.special_rows)
+            for (int i = 0; i < lanes; ++i)
+                reinterpret_cast<std::uint32_t*>(w.registers + row)[i] = special_value(block, w, i, which);
+    }
+
+    /// Runs the warps in turn; true when all are done, false when the block had its share.
+    bool run_block(Block& block, std::uint64_t share) {
+        const RowBuild& rows = row_build();
+        std::uint64_t used = 0;
+        const std::uint32_t warps = static_cast<std::uint32_t>(block.warps.size());
+        while (used < share) {
+            bool ran = false;
+            for (std::uint32_t i = 0; i < warps; ++i) {
+                Warp& w = block.warps[i];
+                if (w.live == 0 || w.stop) continue;
+                ran = true;
+                const std::uint64_t before = w.steps;
+                rows.run(w, std::min(steps_a_turn, launch_.steps_left + 1));
+                const std::uint64_t steps = w.steps - before;
+                used += steps;
+                if (steps > launch_.steps_left) exhausted(w);
+                launch_.steps_left -= steps;
+            }
+            if (block.live_threads == 0) return true;
+            if (!ran) deadlock(block);
+        }
+        return false;
+    }
+
+    [[noreturn]] void exhausted(Warp& w) {
+        fail(w, launch_.program.ops[w.pc], w.mask ? __builtin_ctz(w.mask) : 0, DeviceFault::Kind::deadlock,
+             "the launch goes on beyond the steps that it is given");
+    }
+
+    /// All warps that are left wait, each for the others.
+    [[noreturn]] void deadlock(Block& block) {
+        const Op* first = nullptr;
+        const Op* second = nullptr;
+        const Warp* at = nullptr;
+        int lane = 0;
+        std::string barrier;
+        for (const Warp& w : block.warps)
+            for (const Fragment& fragment : w.others) {
+                if (fragment.wait != Fragment::Wait::barrier) continue;
+                if (!first) {
+                    first = fragment.at;
+                    at = &w;
+                    lane = __builtin_ctz(fragment.mask);
+                    barrier = fmt::format("barrier {} waits for threads that never arrive", fragment.barrier);
+                } else if (fragment.at != first) {
+                    second = fragment.at;
+                }
+            }
+        if (!at) throw Fault{{.kind = DeviceFault::Kind::deadlock, .message = "a block cannot go on"}};
+        fail(*at, *first, lane, DeviceFault::Kind::deadlock, barrier, second ? ", while others wait" : "", 0, second);
+    }
+
+    /// Counts by op become counts by class.
+    void add_up() {
+        if (!launch_.counters) return;
+        Counters& counters = *launch_.counters;
+        for (std::size_t i = 0; i < tally_.size(); ++i) {
+            const Op& op = launch_.program.ops[i];
+            Counters::Class& sum = counters.classes[static_cast<std::size_t>(op.kind)];
+            sum.warps += tally_[i].warps;
+            sum.lanes += tally_[i].lanes;
+            counters.instructions += tally_[i].warps;
+            counters.lane_instructions += tally_[i].lanes;
+            counters.flops += tally_[i].lanes * op.flops;
+        }
+        for (const auto& block : spare_)
+            for (Warp& w : block->warps) {
+                counters.divergent_branches += w.divergent;
+                w.divergent = 0;
+            }
+    }
+
+    LaunchState& launch_;
+    std::vector<Tally> tally_;
+    std::vector<std::unique_ptr<Block>> spare_;
+};
+
+}  // namespace
+
+void run_launch(LaunchState& launch, bool cooperative, std::span<const std::uint64_t> blocks) {
+    Scheduler{launch}.run(cooperative, blocks);
+}
+
+}  // namespace autotune::emulator
