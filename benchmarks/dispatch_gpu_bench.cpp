@@ -77,7 +77,7 @@ struct Bench {
                                                        .defines = {},
                                                        .options = {},
                                                        .entries = {"nothing"},
-                                                       .arch = native_arch(identify(0).limits.cc)});
+                                                       .arch = arch_name(identify(0).limits.cc)});
         CUmodule module = nullptr;
         check(driver().cuModuleLoadData(&module, result.artefact.cubin.data()), "loading the kernel");
         check(driver().cuModuleGetFunction(&kernel, module, "nothing"), "finding the kernel");

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "autotune/error.h"
+#include "device/tensor_map.h"
 
 namespace autotune {
 namespace {
@@ -62,59 +63,11 @@ CUmodule load_either(const Artefact& artefact, const DeviceIdentity& device) {
     throw_failure(status, fmt::format("loading PTX for {}{}{}", artefact.arch, log.empty() ? "" : ": ", log));
 }
 
-CUtensorMapDataType map_type(DType dtype) {
-    switch (dtype) {
-        case DType::f64:
-            return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
-        case DType::f32:
-            return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
-        case DType::f16:
-            return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-        case DType::bf16:
-            return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-        case DType::i64:
-            return CU_TENSOR_MAP_DATA_TYPE_INT64;
-        case DType::i32:
-            return CU_TENSOR_MAP_DATA_TYPE_INT32;
-        case DType::u32:
-            return CU_TENSOR_MAP_DATA_TYPE_UINT32;
-        case DType::i16:
-            return CU_TENSOR_MAP_DATA_TYPE_UINT16;
-        default:
-            return CU_TENSOR_MAP_DATA_TYPE_UINT8;
-    }
-}
-
-CUtensorMapSwizzle map_swizzle(std::uint32_t bytes) {
-    switch (bytes) {
-        case 32:
-            return CU_TENSOR_MAP_SWIZZLE_32B;
-        case 64:
-            return CU_TENSOR_MAP_SWIZZLE_64B;
-        case 128:
-            return CU_TENSOR_MAP_SWIZZLE_128B;
-        default:
-            return CU_TENSOR_MAP_SWIZZLE_NONE;
-    }
-}
-
 CUtensorMap encode_map(const TensorMapArgument& map, Buffer buffer, const std::string& entry) {
-    if (!driver().cuTensorMapEncodeTiled)
-        throw DeviceFailure{{.kind = DeviceFault::Kind::launch_failed,
-                             .code = CUDA_ERROR_NOT_SUPPORTED,
-                             .message = fmt::format("this driver makes no tensor maps, which '{}' needs", entry)}};
-    const std::vector<cuuint64_t> extents(map.extents.begin(), map.extents.end());
-    const std::vector<cuuint64_t> strides(map.strides_bytes.begin(), map.strides_bytes.end());
-    const std::vector<cuuint32_t> box(map.box.begin(), map.box.end());
-    const std::vector<cuuint32_t> element_strides(extents.size(), 1);
     CUtensorMap encoded;
-    check(driver().cuTensorMapEncodeTiled(&encoded, map_type(map.dtype), static_cast<cuuint32_t>(extents.size()),
-                                          reinterpret_cast<void*>(buffer.address), extents.data(), strides.data(),
-                                          box.data(), element_strides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
-                                          map_swizzle(map.swizzle_bytes), CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-                                          CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+    check(encode_tensor_map(driver(), map, buffer.address, encoded),
           "making a tensor map of '{}': extents {}, strides {} bytes, box {}, swizzle {}", entry,
-          fmt::join(extents, "x"), fmt::join(strides, ", "), fmt::join(box, "x"), map.swizzle_bytes);
+          fmt::join(map.extents, "x"), fmt::join(map.strides_bytes, ", "), fmt::join(map.box, "x"), map.swizzle_bytes);
     return encoded;
 }
 

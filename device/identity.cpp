@@ -133,6 +133,4 @@ Similarity similarity(const DeviceIdentity& of, const DeviceIdentity& here) noex
 
 std::string arch_name(int cc) { return fmt::format("sm_{}", cc); }
 
-std::string native_arch(int cc) { return cc >= 90 ? fmt::format("sm_{}a", cc) : arch_name(cc); }
-
 }  // namespace autotune

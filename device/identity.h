@@ -34,8 +34,6 @@ Similarity similarity(const DeviceIdentity& of, const DeviceIdentity& here) noex
 
 /// "sm_86".
 std::string arch_name(int cc);
-/// The target for code that runs here only: "sm_90a" where the capability has features of its own, else "sm_86".
-std::string native_arch(int cc);
 
 /// 32 lower-case hex digits for 16 raw bytes, zero bytes included.
 std::string hex_of(std::span<const unsigned char> bytes);

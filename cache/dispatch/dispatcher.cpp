@@ -75,8 +75,8 @@ Decision Dispatcher::launch(const Handle& handle, std::span<const TensorArgument
         if (plan) {
             const std::uint32_t now = impl.clock.load(std::memory_order_relaxed);
             if (plan->used.load(std::memory_order_relaxed) != now) plan->used.store(now, std::memory_order_relaxed);
-            const CUdeviceptr workspace =
-                plan->workspace_bytes ? impl.workspaces->find(stream, device, plan->workspace_bytes) : 0;
+            const Workspace* workspace =
+                plan->workspace_bytes ? impl.workspaces->find(stream, device, plan->workspace_bytes) : nullptr;
             if (workspace || !plan->workspace_bytes) {
                 bool begun = false;
                 const CUresult status = launch_plan(*impl.calls, *plan, tensors, scalars, stream, workspace, begun);

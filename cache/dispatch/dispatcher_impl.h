@@ -70,7 +70,7 @@ struct Dispatcher::Impl {
     std::vector<std::unique_ptr<CallSite>> sites;
     std::vector<std::optional<DeviceState>> devices;
     std::map<std::string, OpKnowledge> knowledge;  ///< by op and fingerprint
-    std::set<std::string> failed;                  ///< candidates that did not load or launch here
+    std::set<std::string> failed;                  ///< candidates that did not load or launch, by device
     std::set<std::string, std::less<>> texts;      ///< of decisions: they live as long as the dispatcher
     std::set<std::string, std::less<>> said;       ///< log lines, each once
     std::map<std::string, Miss> missed;
@@ -114,6 +114,7 @@ struct Dispatcher::Impl {
     Decision nothing(std::string why, CUresult error);
     Decision answered(std::shared_ptr<Plan> plan, const Call& call, bool keep_it);
 
+    Kernels::Options kernel_options();
     Databases open_databases();
     std::vector<Store*> readable();
     void look_for_news(bool now);

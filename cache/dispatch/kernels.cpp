@@ -15,13 +15,8 @@ namespace {
     throw Error{Error::Kind::device, fmt::format("{} while {}", name_of(code), action)};
 }
 
-/// What the source may have been compiled for: with the part's own features first, as a tuner on that part does.
-std::vector<std::string> archs_of(const SourceSpec& source, int cc) {
-    if (!source.arch.empty()) return {source.arch};
-    std::vector<std::string> archs{native_arch(cc)};
-    if (arch_name(cc) != archs.front()) archs.push_back(arch_name(cc));
-    return archs;
-}
+/// What a tuner compiles the source for, so that what was measured is what runs.
+std::string arch_of(const SourceSpec& source, int cc) { return source.arch.empty() ? arch_name(cc) : source.arch; }
 
 }  // namespace
 
@@ -44,12 +39,9 @@ std::optional<KernelSet> Kernels::get(const Instance& instance, const Config& co
 
 LoadedLibrary* Kernels::library(const SourceSpec& source, int cc, std::span<const std::pair<int, int>> versions,
                                 bool loaded_only) {
-    std::vector<std::string> sources;
-    for (const std::string& arch : archs_of(source, cc))
-        sources.push_back(source_key(source, Compiler::fixed_options(), arch));
+    const std::string name = source_key(source, Compiler::fixed_options(), arch_of(source, cc));
     std::vector<std::string> keys;  // of the versions that were named, in their order
-    for (const auto& [major, minor] : versions)
-        for (const std::string& name : sources) keys.push_back(fmt::format("{}-{}.{}", name, major, minor));
+    for (const auto& [major, minor] : versions) keys.push_back(fmt::format("{}-{}.{}", name, major, minor));
 
     for (const std::string& key : keys)
         if (const auto found = loaded_.find(key); found != loaded_.end()) return found->second.get();
@@ -57,14 +49,12 @@ LoadedLibrary* Kernels::library(const SourceSpec& source, int cc, std::span<cons
         for (const std::string& key : keys)
             if (const auto binary = stored(key)) return load(*binary);
     // Else whatever another NVRTC made of the same source.
-    for (const std::string& name : sources)
-        if (const auto found = loaded_.lower_bound(name); found != loaded_.end() && found->first.starts_with(name))
-            return found->second.get();
+    if (const auto found = loaded_.lower_bound(name); found != loaded_.end() && found->first.starts_with(name))
+        return found->second.get();
     if (loaded_only) return nullptr;
-    for (const std::string& name : sources)
-        for (const BinaryStore& store : options_.binaries)
-            for (const std::string& key : store.keys_of(name))
-                if (const auto binary = store.get(key)) return load(*binary);
+    for (const BinaryStore& store : options_.binaries)
+        for (const std::string& key : store.keys_of(name))
+            if (const auto binary = store.get(key)) return load(*binary);
 
     if (!options_.compile)
         throw Error{Error::Kind::compile,
@@ -90,7 +80,7 @@ Binary Kernels::compiled(const SourceSpec& source, int cc) {
                            .defines = source.defines,
                            .options = source.options,
                            .entries = source.entries,
-                           .arch = source.arch.empty() ? native_arch(cc) : source.arch};
+                           .arch = arch_of(source, cc)};
     for (const auto& [name, text] : source.headers) request.headers.push_back({name, text});
     CompileResult result = compiler_->compile(request);
     if (!result.ok)
@@ -102,7 +92,7 @@ Binary Kernels::compiled(const SourceSpec& source, int cc) {
                   .source = source.source,
                   .nvrtc_major = nvrtc.major,
                   .nvrtc_minor = nvrtc.minor};
-    if (options_.keep && !options_.binaries.empty()) options_.binaries.front().put(binary);
+    if (options_.keep_in) options_.keep_in->put(binary);
     return binary;
 }
 

@@ -3,7 +3,6 @@
 
 #include <cuda.h>
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -39,9 +38,9 @@ struct KernelSet {
 class Kernels {
 public:
     struct Options {
-        std::vector<BinaryStore> binaries{};  ///< searched in order; the first takes what is compiled
-        bool compile = true, keep = true;
-        std::function<void(const std::string&)> log{};
+        std::vector<BinaryStore> binaries{};   ///< searched in order
+        std::optional<BinaryStore> keep_in{};  ///< takes what is compiled
+        bool compile = true;
     };
     Kernels(const DriverCalls& calls, Options options) : calls_{calls}, options_{std::move(options)} {}
     ~Kernels();

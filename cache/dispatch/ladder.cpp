@@ -51,6 +51,29 @@ Candidate default_candidate(const Instance& instance, Config config, std::string
     return out;
 }
 
+/// The op's default, then those of its other variants. An op none of whose variants runs here is refused, no error.
+void add_defaults(const Instance& instance, std::vector<Candidate>& rungs) {
+    const bool tuned = !rungs.empty();
+    Config chosen;
+    try {
+        chosen = instance.default_config();
+    } catch (const Error& error) {
+        if (error.kind() != Error::Kind::nothing_found) throw;
+        rungs.push_back({.rung = Rung::default_config, .refused = error.what()});
+        return;
+    }
+    rungs.push_back(default_candidate(
+        instance, chosen,
+        tuned ? "no stored config can be used, so the default runs" : "not tuned on this GPU, so the default runs"));
+    for (const Variant& variant : instance.op().variants) {
+        if (variant.name == chosen.variant) continue;
+        const auto config = instance.defaults_of(variant);
+        if (config && !instance.objection(*config))
+            rungs.push_back(
+                default_candidate(instance, *config, "the default failed, so that of another variant runs"));
+    }
+}
+
 /// Fields that differ, "rows cols"; empty keys of another form count as far away.
 std::vector<std::string> differing(const ProblemIdentity& a, const ProblemIdentity& b) {
     std::vector<std::string> names;
@@ -117,18 +140,7 @@ std::vector<Candidate> ladder(const Instance& instance, const OpKnowledge& known
                                        [&](const Candidate& other) { return other.name == candidate.name; });
         if (!twice) rungs.push_back(std::move(candidate));
     }
-    const bool tuned = !rungs.empty();
-    const Config chosen = instance.default_config();
-    rungs.push_back(default_candidate(
-        instance, chosen,
-        tuned ? "no stored config can be used, so the default runs" : "not tuned on this GPU, so the default runs"));
-    for (const Variant& variant : instance.op().variants) {
-        if (variant.name == chosen.variant) continue;
-        const auto config = instance.defaults_of(variant);
-        if (config && !instance.objection(*config))
-            rungs.push_back(
-                default_candidate(instance, *config, "the default failed, so that of another variant runs"));
-    }
+    add_defaults(instance, rungs);
     for (Candidate& rung : rungs)
         rung.compilers.insert(rung.compilers.end(), known.compilers.begin(), known.compilers.end());
     return rungs;
@@ -137,8 +149,9 @@ std::vector<Candidate> ladder(const Instance& instance, const OpKnowledge& known
 Explanation explanation_of(const Instance& instance, std::span<Store* const> stores, const DeviceIdentity& device) {
     const OpKnowledge known = read_knowledge(stores, instance.op(), device.fp);
     const ProblemIdentity problem = problem_of(instance);
-    Explanation out;
+    Explanation out{.rung = Rung::none};
     for (const Candidate& candidate : ladder(instance, known)) {
+        if (out.config.empty() && candidate.rung == Rung::default_config) out.why = candidate.refused;
         const bool chosen = candidate.refused.empty() && out.config.empty();
         if (chosen) {
             out.rung = candidate.rung;
@@ -158,7 +171,7 @@ Explanation explanation_of(const Instance& instance, std::span<Store* const> sto
                             .refused = candidate.refused,
                             .chosen = chosen});
     }
-    if (out.rung == Rung::default_config) add_closest(out, problem, stores, device);
+    if (out.rung == Rung::default_config || out.rung == Rung::none) add_closest(out, problem, stores, device);
     return out;
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "autotune/error.h"
+#include "device/tensor_map.h"
 
 namespace autotune {
 
@@ -26,42 +27,6 @@ std::uint64_t bits_of(const ScalarArgument& scalar, DType dtype) noexcept {
             return static_cast<std::uint32_t>(scalar.integer);
         default:
             return static_cast<std::uint64_t>(scalar.integer);
-    }
-}
-
-CUtensorMapDataType map_type(DType dtype) noexcept {
-    switch (dtype) {
-        case DType::f64:
-            return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
-        case DType::f32:
-            return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
-        case DType::f16:
-            return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-        case DType::bf16:
-            return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-        case DType::i64:
-            return CU_TENSOR_MAP_DATA_TYPE_INT64;
-        case DType::i32:
-            return CU_TENSOR_MAP_DATA_TYPE_INT32;
-        case DType::u32:
-            return CU_TENSOR_MAP_DATA_TYPE_UINT32;
-        case DType::i16:
-            return CU_TENSOR_MAP_DATA_TYPE_UINT16;
-        default:
-            return CU_TENSOR_MAP_DATA_TYPE_UINT8;
-    }
-}
-
-CUtensorMapSwizzle map_swizzle(std::uint32_t bytes) noexcept {
-    switch (bytes) {
-        case 32:
-            return CU_TENSOR_MAP_SWIZZLE_32B;
-        case 64:
-            return CU_TENSOR_MAP_SWIZZLE_64B;
-        case 128:
-            return CU_TENSOR_MAP_SWIZZLE_128B;
-        default:
-            return CU_TENSOR_MAP_SWIZZLE_NONE;
     }
 }
 
@@ -209,20 +174,6 @@ std::uint64_t address_of(const PlannedArgument& argument, std::span<const Tensor
                : reinterpret_cast<std::uint64_t>(tensors[argument.index].data);
 }
 
-CUresult encode(const DriverCalls& calls, const PlannedTensorMap& planned, std::uint64_t address,
-                CUtensorMap& out) noexcept {
-    if (!calls.cuTensorMapEncodeTiled) return CUDA_ERROR_NOT_SUPPORTED;
-    const TensorMapArgument& map = planned.map;
-    const std::array<cuuint32_t, 5> steps{1, 1, 1, 1, 1};
-    std::array<cuuint64_t, 5> extents{}, strides{};
-    std::copy_n(map.extents.begin(), std::min<std::size_t>(5, map.extents.size()), extents.begin());
-    std::copy_n(map.strides_bytes.begin(), std::min<std::size_t>(5, map.strides_bytes.size()), strides.begin());
-    return calls.cuTensorMapEncodeTiled(
-        &out, map_type(map.dtype), static_cast<cuuint32_t>(map.extents.size()), reinterpret_cast<void*>(address),
-        extents.data(), strides.data(), map.box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
-        map_swizzle(map.swizzle_bytes), CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-}
-
 CUresult launch_extended(const DriverCalls& calls, const PlannedLaunch& launch, CUstream stream,
                          void** arguments) noexcept {
     std::array<CUlaunchAttribute, 2> attributes{};
@@ -253,9 +204,11 @@ CUresult launch_extended(const DriverCalls& calls, const PlannedLaunch& launch, 
 }  // namespace
 
 CUresult launch_plan(const DriverCalls& calls, const Plan& plan, std::span<const TensorArgument> tensors,
-                     std::span<const ScalarArgument> scalars, CUstream stream, std::uint64_t workspace,
+                     std::span<const ScalarArgument> scalars, CUstream stream, const Workspace* memory,
                      bool& begun) noexcept {
     begun = false;
+    const std::unique_lock turn = memory ? std::unique_lock{memory->turn} : std::unique_lock<std::mutex>{};
+    const CUdeviceptr workspace = memory ? memory->address : 0;
     for (const PlannedZeroing& zeroing : plan.zeroings)
         if (const CUresult status = calls.cuMemsetD8Async(workspace + zeroing.offset, 0, zeroing.bytes, stream);
             status != CUDA_SUCCESS)
@@ -268,8 +221,8 @@ CUresult launch_plan(const DriverCalls& calls, const Plan& plan, std::span<const
     alignas(64) std::array<CUtensorMap, most_tensor_maps> maps;
     for (std::size_t i = 0; i < plan.tensor_maps.size(); ++i) {
         const PlannedTensorMap& planned = plan.tensor_maps[i];
-        if (const CUresult status = encode(calls, planned, address_of(planned.buffer, tensors, workspace), maps[i]);
-            status != CUDA_SUCCESS)
+        const std::uint64_t address = address_of(planned.buffer, tensors, workspace);
+        if (const CUresult status = encode_tensor_map(calls, planned.map, address, maps[i]); status != CUDA_SUCCESS)
             return status;
     }
     Arguments out;

@@ -12,6 +12,7 @@
 
 #include "autotune/dispatcher.h"
 #include "cache/dispatch/kernels.h"
+#include "cache/dispatch/workspaces.h"
 #include "device/driver.h"
 #include "tuner/model/instance.h"
 
@@ -63,8 +64,8 @@ struct Plan {
     std::vector<PlannedZeroing> zeroings;
     std::vector<PlannedTensorMap> tensor_maps;
     std::uint64_t workspace_bytes = 0;
-    bool repeatable = true;                      ///< may run again after a part of it ran
-    std::string candidate;                       ///< which config on which problem: the key of negatives
+    bool repeatable = true;  ///< may run again after a part of it ran
+    std::string candidate;   ///< which config on which problem and device: what is remembered of failures
     mutable std::atomic<std::uint32_t> used{0};  ///< when last, on a clock that ticks with misses
 };
 
@@ -76,9 +77,10 @@ inline constexpr std::size_t most_arguments = 64, most_tensor_maps = 8;
 void fill_plan(Plan& plan, const Instance& instance, const Config& config, Kernels& kernels, const KernelSet& set,
                std::size_t scalars_given);
 
-/// Launches the plan. Returns the first failure; `begun` says whether a kernel had been launched by then.
+/// Launches the plan. workspace: null where the plan needs none; else it is the plan's alone until all is enqueued.
+/// Returns the first failure; `begun` says whether a kernel had been launched by then.
 CUresult launch_plan(const DriverCalls& calls, const Plan& plan, std::span<const TensorArgument> tensors,
-                     std::span<const ScalarArgument> scalars, CUstream stream, std::uint64_t workspace,
+                     std::span<const ScalarArgument> scalars, CUstream stream, const Workspace* workspace,
                      bool& begun) noexcept;
 
 /// Whether a scalar's value decides more than an argument of that value: fields that follow from it, grids, conditions.

@@ -5,6 +5,7 @@
 
 #include "autotune/error.h"
 #include "cache/dispatch/dispatcher_impl.h"
+#include "cache/store/location.h"
 #include "cache/store/opening.h"
 #include "device/identity.h"
 #include "tuner/model/call.h"
@@ -48,6 +49,9 @@ FieldValues scalar_values(const Op& op, std::span<const ScalarArgument> scalars)
     return values;
 }
 
+/// A candidate on one of the GPUs: what fails on one may well run on another.
+std::string name_here(const Candidate& candidate, int device) { return fmt::format("{} {}", device, candidate.name); }
+
 /// Whether another config may do better. What the context, the stream or an earlier kernel is to blame for would fail
 /// with every config, and none of them is forgotten for it.
 bool blames_candidate(CUresult status) noexcept {
@@ -84,11 +88,23 @@ Dispatcher::Impl::Impl(Options given) : options{std::move(given)} {
         if (const auto own = Store::default_path(); !own.empty()) database_paths.push_back(own.string());
     databases = open_databases();
     if (!calls) return;
-    Kernels::Options about{.compile = options.compile, .keep = options.keep_binaries, .log = options.log};
-    // The user's own comes first: it takes what is compiled.
-    for (auto path = database_paths.rbegin(); path != database_paths.rend(); ++path)
-        about.binaries.emplace_back(std::filesystem::path{*path}.parent_path() / "binaries");
-    kernels = std::make_unique<Kernels>(*calls, std::move(about));
+    kernels = std::make_unique<Kernels>(*calls, kernel_options());
+}
+
+/// The user's own folder of binaries comes first, and only it takes what is compiled: an application's is read.
+Kernels::Options Dispatcher::Impl::kernel_options() {
+    Kernels::Options about{.compile = options.compile};
+    const auto own = options.user_database ? Store::default_path() : std::filesystem::path{};
+    for (auto path = database_paths.rbegin(); path != database_paths.rend(); ++path) {
+        const std::filesystem::path folder = std::filesystem::path{*path}.parent_path() / "binaries";
+        if (const auto why = untrusted(folder / "any")) {
+            log(fmt::format("the binaries beside '{}' are not loaded, since {}", *path, *why));
+            continue;
+        }
+        about.binaries.emplace_back(folder);
+        if (options.keep_binaries && *path == own.string()) about.keep_in = BinaryStore{folder};
+    }
+    return about;
 }
 
 Dispatcher::Impl::~Impl() {
@@ -199,7 +215,7 @@ std::shared_ptr<Plan> Dispatcher::Impl::plan_of(const Call& call, const Instance
     const auto words = call.signature.words();
     plan->signature.assign(words.begin(), words.end());
     plan->hash = hash_words(words);
-    plan->candidate = candidate.name;
+    plan->candidate = name_here(candidate, call.device);
     const Variant* variant = instance.op().variant(candidate.config.variant);
     plan->repeatable = !variant || variant->idempotent;
     fill_plan(*plan, instance, candidate.config, *kernels, *set, call.scalars.size());
@@ -216,7 +232,7 @@ std::shared_ptr<Plan> Dispatcher::Impl::plan_of(const Call& call, const Instance
 
 CUresult Dispatcher::Impl::run(const Plan& plan, const Call& call, bool& begun) {
     begun = false;
-    CUdeviceptr workspace = 0;
+    const Workspace* workspace = nullptr;
     if (plan.workspace_bytes) {
         workspace = call.capturing ? workspaces->find(call.stream, call.device, plan.workspace_bytes)
                                    : workspaces->ensure(call.stream, call.device, plan.workspace_bytes);
@@ -260,7 +276,7 @@ Decision Dispatcher::Impl::resolve(Call call, const Failure& failure) {
     if (!failure.candidate.empty()) {
         if (!blames_candidate(failure.status))
             return nothing(fmt::format("the launch failed: {}", name_of(failure.status)), failure.status);
-        failed.insert(failure.candidate);
+        if (failure.status != CUDA_ERROR_OUT_OF_MEMORY) failed.insert(failure.candidate);  // memory may come back
         drop(call.site, failure.candidate);
         log(fmt::format("a kernel of '{}' failed to launch ({}), so the next config runs", call.site.op->name,
                         name_of(failure.status)));
@@ -277,7 +293,8 @@ Decision Dispatcher::Impl::resolve(Call call, const Failure& failure) {
     // An answer is kept unless something better was left out for a reason that passes.
     bool best = knows.snapshot.complete() && !databases.locked;
     for (const Candidate& candidate : ladder(instance, knows)) {
-        if (!candidate.refused.empty() || failed.contains(candidate.name)) continue;
+        if (candidate.rung == Rung::default_config && why.empty()) why = candidate.refused;
+        if (!candidate.refused.empty() || failed.contains(name_here(candidate, call.device))) continue;
         try {
             std::shared_ptr<Plan> plan = plan_of(call, instance, candidate);
             bool begun = false;
@@ -307,7 +324,7 @@ Decision Dispatcher::Impl::resolve(Call call, const Failure& failure) {
         }
         log(fmt::format("a config of '{}' is left out: {}", call.site.op->name, why));
         if (error != CUDA_ERROR_OUT_OF_MEMORY)
-            failed.insert(candidate.name);  // memory may be there next time
+            failed.insert(name_here(candidate, call.device));  // memory may be there next time
         else
             best = false;
     }

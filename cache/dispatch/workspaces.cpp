@@ -6,40 +6,70 @@
 
 namespace autotune {
 
+namespace {
+
+std::uint64_t thread_number() noexcept {
+    static std::atomic<std::uint64_t> next{1};
+    thread_local const std::uint64_t mine = next.fetch_add(1, std::memory_order_relaxed);
+    return mine;
+}
+
+}  // namespace
+
 Workspaces::~Workspaces() {
     for (const auto& block : blocks_) calls_.cuMemFree(block->address);
 }
 
-std::size_t Workspaces::start_of(CUstream stream, int device) noexcept {
-    return fold_product(reinterpret_cast<std::uint64_t>(stream) + static_cast<std::uint64_t>(device),
+Workspaces::Owner Workspaces::owner_of(CUstream stream, int device) noexcept {
+    return {.stream = stream, .device = device, .thread = stream == CU_STREAM_PER_THREAD ? thread_number() : 0};
+}
+
+bool Workspaces::owns(const Owner& owner, const Workspace& block) noexcept {
+    return block.stream == owner.stream && block.device == owner.device && block.thread == owner.thread;
+}
+
+std::size_t Workspaces::start_of(const Owner& owner) noexcept {
+    return fold_product(reinterpret_cast<std::uint64_t>(owner.stream) + static_cast<std::uint64_t>(owner.device) +
+                            (owner.thread << 32),
                         0x9e3779b97f4a7c15ull) %
            slots;
 }
 
-CUdeviceptr Workspaces::find(CUstream stream, int device, std::uint64_t bytes) const noexcept {
-    for (std::size_t at = start_of(stream, device), seen = 0; seen < slots; at = (at + 1) % slots, ++seen) {
-        const Block* block = table_[at].load(std::memory_order_acquire);
-        if (!block) return 0;
-        if (block->stream == stream && block->device == device) return block->bytes >= bytes ? block->address : 0;
+const Workspace* Workspaces::find(const Owner& owner, std::uint64_t bytes) const noexcept {
+    for (std::size_t at = start_of(owner), seen = 0; seen < slots; at = (at + 1) % slots, ++seen) {
+        const Workspace* block = table_[at].load(std::memory_order_acquire);
+        if (!block) return nullptr;
+        if (owns(owner, *block)) return block->bytes >= bytes ? block : nullptr;
     }
-    return 0;
+    return nullptr;
 }
 
-CUdeviceptr Workspaces::ensure(CUstream stream, int device, std::uint64_t bytes) {
-    if (const CUdeviceptr there = find(stream, device, bytes)) return there;
-    std::size_t at = start_of(stream, device);
+const Workspace* Workspaces::find(CUstream stream, int device, std::uint64_t bytes) const noexcept {
+    return find(owner_of(stream, device), bytes);
+}
+
+const Workspace* Workspaces::ensure(CUstream stream, int device, std::uint64_t bytes) {
+    const Owner owner = owner_of(stream, device);
+    if (const Workspace* there = find(owner, bytes)) return there;
+    std::size_t at = start_of(owner);
     for (std::size_t seen = 0; seen < slots; at = (at + 1) % slots, ++seen) {
-        const Block* block = table_[at].load(std::memory_order_relaxed);
+        const Workspace* block = table_[at].load(std::memory_order_relaxed);
         if (!block) break;
-        if (block->stream != stream || block->device != device) continue;
+        if (!owns(owner, *block)) continue;
         bytes = std::max(bytes, 2 * block->bytes);
         break;
     }
     CUdeviceptr address = 0;
-    if (calls_.cuMemAlloc(&address, bytes) != CUDA_SUCCESS) return 0;
-    blocks_.push_back(std::make_unique<const Block>(Block{stream, device, address, bytes}));
+    if (calls_.cuMemAlloc(&address, bytes) != CUDA_SUCCESS) return nullptr;
+    auto made = std::make_unique<Workspace>();
+    made->stream = owner.stream;
+    made->device = owner.device;
+    made->thread = owner.thread;
+    made->address = address;
+    made->bytes = bytes;
+    blocks_.push_back(std::move(made));
     table_[at].store(blocks_.back().get(), std::memory_order_release);
-    return address;
+    return blocks_.back().get();
 }
 
 }  // namespace autotune

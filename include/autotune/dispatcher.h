@@ -1,10 +1,11 @@
 /// Launches the tuned kernel for a call, or the op's default where nothing is tuned.
 ///
-///     autotune::Dispatcher dispatcher;                                       // the user's database
-///     const autotune::Handle softmax = dispatcher.prepare("softmax", {{"dtype", "bf16"}});
+///     using namespace autotune;
+///     Dispatcher dispatcher;                                                      // the user's database
+///     const Handle softmax = dispatcher.prepare("softmax", {{"dtype", "bf16"}});  // once a call site
 ///     const std::int64_t shape[] = {rows, cols};
-///     const autotune::TensorArgument tensors[] = {{x, autotune::DType::bf16, shape}, {y, autotune::DType::bf16,
-///     shape}}; const autotune::Decision decision = dispatcher.launch(softmax, tensors, {}, stream);
+///     const TensorArgument tensors[] = {{x, DType::bf16, shape}, {y, DType::bf16, shape}};
+///     const Decision decision = dispatcher.launch(softmax, tensors, {}, stream);  // each call
 ///
 /// An application links autotune::dispatcher. Neither the driver nor NVRTC is linked: both are opened when first
 /// needed.
@@ -14,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,11 +44,20 @@ struct TensorArgument {
 
 /// A launch value that is no key, such as alpha; converted to the type that the op declares.
 struct ScalarArgument {
-    ScalarArgument(double number) noexcept : real{number}, integer{static_cast<std::int64_t>(number)} {}
+    ScalarArgument(double number) noexcept : real{number}, integer{whole_of(number)} {}
     ScalarArgument(std::int64_t number) noexcept : real{static_cast<double>(number)}, integer{number} {}
     ScalarArgument(int number) noexcept : ScalarArgument{std::int64_t{number}} {}
     double real;
     std::int64_t integer;
+
+private:
+    /// Towards zero; the nearest 64-bit integer for what is beyond them, 0 for NaN.
+    static constexpr std::int64_t whole_of(double number) noexcept {
+        if (number != number) return 0;
+        if (number >= 0x1p63) return std::numeric_limits<std::int64_t>::max();
+        if (number < -0x1p63) return std::numeric_limits<std::int64_t>::min();
+        return static_cast<std::int64_t>(number);
+    }
 };
 
 /// How good an answer is, best first.
@@ -107,7 +118,12 @@ struct Explanation {
 };
 
 /// Answers calls from a database. Any number of threads use one dispatcher at once. A call whose problem was seen
-/// before takes no lock and allocates nothing; the first call of a problem reads, loads and perhaps compiles.
+/// before takes no lock and allocates nothing (where its kernels share working memory, threads that launch on the same
+/// stream take turns); the first call of a problem reads, loads and perhaps compiles.
+///
+/// A kernel with a [[kernel.symbol]] reads a variable of its module, which all streams share: its calls must not
+/// overlap on the device. A graph keeps the working memory of the stream it was captured on: it must not run beside
+/// that stream.
 ///
 /// Want of tuning never stops an application: a config that fails to load or to launch is not used again, the next best
 /// one runs, in the end the op's default. While a stream is being captured only kernels that are already loaded are
@@ -120,7 +136,7 @@ public:
         bool user_database = true;           ///< the user's own as well: AUTOTUNE_DB, or ~/.cache/autotune/1/tune.db
         const OpSet* ops = nullptr;          ///< null: the built-in ops. Must outlive the dispatcher
         bool compile = true;                 ///< with NVRTC, where a kernel's binary is not stored
-        bool keep_binaries = true;           ///< what was compiled goes beside the user's database
+        bool keep_binaries = true;           ///< what was compiled goes beside the user's database, if that is used
         std::size_t most_problems = 65'536;  ///< remembered; beyond it those used longest ago go
         std::function<void(const std::string&)> log{};  ///< one sentence each, each said once; empty: nowhere
     };
@@ -153,7 +169,7 @@ public:
     /// Problems that ran the default for want of a record, each once, at most 4096.
     std::vector<Miss> misses() const;
 
-    /// How a problem would be answered on a GPU. Throws Error{usage}.
+    /// How a problem would be answered on a GPU. Throws Error{usage}, Error{device} where there is no such GPU.
     Explanation explain(std::string_view op, const FieldValues& problem, int device = 0) const;
 
     struct Impl;

@@ -111,12 +111,12 @@ void DispatchSetting::put_binary(const Config& config, std::int64_t n, std::pair
     BinaryStore store{folder / "binaries"};
     const std::string text = config.text();
     for (const SourceSpec& source : instance(n).sources(config)) {
-        Binary binary{.key = binary_key(source, Compiler::fixed_options(), "sm_90a", nvrtc.first, nvrtc.second),
+        Binary binary{.key = binary_key(source, Compiler::fixed_options(), "sm_90", nvrtc.first, nvrtc.second),
                       .artefact = {},
                       .source = source.source,
                       .nvrtc_major = nvrtc.first,
                       .nvrtc_minor = nvrtc.second};
-        binary.artefact.arch = "sm_90a";
+        binary.artefact.arch = "sm_90";
         for (const char c : text) binary.artefact.cubin.push_back(static_cast<std::byte>(c));
         binary.artefact.cubin.push_back(std::byte{0});
         store.put(binary);

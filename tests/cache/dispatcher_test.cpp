@@ -352,6 +352,37 @@ TEST_F(Dispatching, EachStreamHasWorkingMemoryOfItsOwn) {
     EXPECT_EQ(driver.allocations.size(), 2u);
 }
 
+TEST_F(Dispatching, ThePerThreadStreamIsAnotherOneInEachThread) {
+    tuned(1024, {{vector_config(4, 256, 2), 40.0}});
+    put_binary(vector_config(4, 256, 2), 1024);
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    launch(dispatcher, handle, 1024, CU_STREAM_PER_THREAD);
+    std::thread{[&] { launch(dispatcher, handle, 1024, CU_STREAM_PER_THREAD); }}.join();
+    launch(dispatcher, handle, 1024, CU_STREAM_PER_THREAD);
+    ASSERT_EQ(driver.launches.size(), 3u);
+    EXPECT_NE(driver.launches[0].arguments[1], driver.launches[1].arguments[1]) << "two streams share working memory";
+    EXPECT_EQ(driver.launches[0].arguments[1], driver.launches[2].arguments[1]);
+}
+
+// Goal: a sequence of launches that shares working memory is never mixed with that of another thread.
+// Method: a driver that is slow between the zeroing of the memory and the launch that counts on it.
+TEST_F(Dispatching, ThreadsOnOneStreamDoNotMixTheirSequences) {
+    tuned(1024, {{vector_config(4, 256, 2), 40.0}});
+    put_binary(vector_config(4, 256, 2), 1024);
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    driver.slow_zeroing = true;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&] {
+            for (int i = 0; i < 20; ++i) launch(dispatcher, handle, 1024, stream_number(9));
+        });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(driver.order.size(), 160u);
+    EXPECT_EQ(driver.order.find("zz"), std::string::npos) << driver.order;
+}
+
 // -- the call
 
 TEST_F(Dispatching, RefusesArgumentsThatContradictTheOp) {
@@ -382,6 +413,68 @@ TEST_F(Dispatching, SeveralDevicesOfDifferentKindsEachGetTheirOwnAnswer) {
     EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::default_config);
     driver.current_device = 0;
     EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
+}
+
+TEST_F(Dispatching, WhatFailsOnOneDeviceStillRunsOnAnotherOfItsKind) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    const std::string winner = vector_config(8, 128).text();
+    driver.devices = 2;
+    driver.on_launch = [&](const std::string& binary) {
+        return binary == winner && driver.current_device == 1 ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES : CUDA_SUCCESS;
+    };
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    driver.current_device = 1;
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::default_config);
+    driver.current_device = 0;
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
+}
+
+TEST_F(Dispatching, WantOfMemoryPassesAndTheWinnerRunsAgain) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
+    const std::string winner = vector_config(8, 128).text();
+    driver.on_launch = [winner](const std::string& binary) {
+        return binary == winner ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    };
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::default_config);
+    driver.on_launch = {};
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
+}
+
+TEST_F(Dispatching, ATunedConfigRunsWhereNoDefaultDoes) {
+    Op op = scale_op();
+    for (Variant& variant : op.variants)
+        for (Parameter& parameter : variant.parameters)
+            if (parameter.name == "VEC") parameter.fallback = Expression::parse("3");
+    op.variants.pop_back();  // the one that always runs
+    ops = OpSet::of({op});
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
+    const Decision none = launch(dispatcher, handle, 2048);
+    EXPECT_EQ(none.rung, Rung::none);
+    EXPECT_NE(none.why.find("no variant of 'scale' runs at its defaults"), std::string_view::npos) << none.why;
+    const Explanation why = dispatcher.explain("scale", {{"n", std::int64_t{2048}}});
+    EXPECT_EQ(why.rung, Rung::none);
+    EXPECT_EQ(why.why, none.why);
+}
+
+TEST_F(Dispatching, BinariesThatOthersMayHavePlacedAreNotLoaded) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    std::filesystem::permissions(folder / "binaries", std::filesystem::perms::all);
+    Dispatcher dispatcher{options()};
+    EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::none);
+    EXPECT_TRUE(driver.loads.empty());
+    ASSERT_FALSE(logged.empty());
+    EXPECT_NE(logged.front().find("may be written to by others"), std::string::npos) << logged.front();
 }
 
 TEST_F(Dispatching, ACallThatWasSeenBeforeAllocatesNothing) {

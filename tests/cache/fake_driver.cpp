@@ -1,7 +1,9 @@
 #include "tests/cache/fake_driver.h"
 
+#include <chrono>
 #include <cstring>
 #include <deque>
+#include <thread>
 
 namespace autotune::fake {
 
@@ -134,7 +136,15 @@ void fill_library_calls(DriverCalls& calls) {
         return CUDA_SUCCESS;
     };
     calls.cuMemFree = [](CUdeviceptr) { return CUDA_SUCCESS; };
-    calls.cuMemsetD8Async = [](CUdeviceptr, unsigned char, std::size_t, CUstream) { return CUDA_SUCCESS; };
+    calls.cuMemsetD8Async = [](CUdeviceptr, unsigned char, std::size_t, CUstream) {
+        if (!current->record) return CUDA_SUCCESS;
+        {
+            const std::lock_guard lock{mutex};
+            current->order += 'z';
+        }
+        if (current->slow_zeroing) std::this_thread::sleep_for(std::chrono::microseconds{200});
+        return CUDA_SUCCESS;
+    };
     calls.cuMemcpyDtoDAsync = [](CUdeviceptr, CUdeviceptr, std::size_t, CUstream) { return CUDA_SUCCESS; };
     calls.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus* status) {
         *status = current->capturing.contains(stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
@@ -146,6 +156,7 @@ CUresult launch(CUfunction kernel, unsigned gx, unsigned gy, unsigned gz, unsign
                 unsigned shared, CUstream stream, void** arguments, void**) {
     if (!current->record) return CUDA_SUCCESS;
     const std::lock_guard lock{mutex};
+    current->order += 'l';
     const FakeKernel& what = *reinterpret_cast<FakeKernel*>(kernel);
     if (current->on_launch)
         if (const CUresult status = current->on_launch(what.binary); status != CUDA_SUCCESS) return status;

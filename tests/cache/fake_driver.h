@@ -44,6 +44,8 @@ public:
     std::vector<SeenLaunch> launches{};
     std::vector<std::string> loads{};
     std::vector<std::uint64_t> allocations{};
+    std::string order{};        ///< 'z' for each zeroing, 'l' for each launch, as they came
+    bool slow_zeroing = false;  ///< another thread gets its chance between a zeroing and the launch behind it
     std::vector<std::string> calls_in_capture{};  ///< calls that may not be made while anything is captured
 
     DriverCalls calls{};

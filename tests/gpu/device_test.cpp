@@ -32,7 +32,7 @@ const std::string& obstacle() {
     return why;
 }
 
-std::string arch() { return native_arch(identify(0).limits.cc); }
+std::string arch() { return arch_name(identify(0).limits.cc); }
 
 Artefact compiled(const std::string& source, std::vector<std::string> entries = {}) {
     static Compiler compiler;

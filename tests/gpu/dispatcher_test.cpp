@@ -98,7 +98,9 @@ protected:
         check(driver().cuDeviceGet(&device, 0), "opening the GPU");
         check(driver().cuDevicePrimaryCtxRetain(&context_, device), "making a context");
         check(driver().cuCtxSetCurrent(context_), "entering the context");
+        ::setenv("AUTOTUNE_DB", (folder_ / "tune.db").c_str(), 1);
     }
+    void TearDown() override { ::unsetenv("AUTOTUNE_DB"); }
     Instance instance(std::int64_t rows, std::int64_t cols) const {
         return Instance::make(ops_.find("softmax"), {{"rows", rows}, {"cols", cols}, {"dtype", std::string{"f32"}}},
                               identify(0).limits);
@@ -116,10 +118,7 @@ protected:
         store.finish_run(run, {.finalists = {samples::finalist(config, 10.0)}, .evaluated = 9, .space_size = 64});
         return config;
     }
-    Dispatcher::Options options(bool compile = true) {
-        return {
-            .databases = {(folder_ / "tune.db").string()}, .user_database = false, .ops = &ops_, .compile = compile};
-    }
+    Dispatcher::Options options(bool compile = true) { return {.ops = &ops_, .compile = compile}; }
 
     samples::Folder folder_;
     OpSet ops_;
