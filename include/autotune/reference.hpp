@@ -19,6 +19,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -61,21 +62,35 @@ T read(const void* data, std::int64_t index) {
 inline double element_as_double(const void* data, int dtype, std::int64_t index) {
     using namespace reference_detail;
     switch (dtype) {
-        case AUTOTUNE_F64: return read<double>(data, index);
-        case AUTOTUNE_F32: return static_cast<double>(read<float>(data, index));
-        case AUTOTUNE_F16: return small_float(read<std::uint16_t>(data, index), 5, 10, false);
+        case AUTOTUNE_F64:
+            return read<double>(data, index);
+        case AUTOTUNE_F32:
+            return static_cast<double>(read<float>(data, index));
+        case AUTOTUNE_F16:
+            return small_float(read<std::uint16_t>(data, index), 5, 10, false);
         case AUTOTUNE_BF16:
-            return static_cast<double>(bits_to_float(static_cast<std::uint32_t>(read<std::uint16_t>(data, index)) << 16));
-        case AUTOTUNE_F8E4M3: return small_float(read<std::uint8_t>(data, index), 4, 3, true);
-        case AUTOTUNE_F8E5M2: return small_float(read<std::uint8_t>(data, index), 5, 2, false);
-        case AUTOTUNE_I64: return static_cast<double>(read<std::int64_t>(data, index));
-        case AUTOTUNE_I32: return read<std::int32_t>(data, index);
-        case AUTOTUNE_I16: return read<std::int16_t>(data, index);
-        case AUTOTUNE_I8: return read<std::int8_t>(data, index);
-        case AUTOTUNE_U8: return read<std::uint8_t>(data, index);
-        case AUTOTUNE_U32: return read<std::uint32_t>(data, index);
-        case AUTOTUNE_BOOL: return read<std::uint8_t>(data, index) != 0;
-        default: throw std::invalid_argument("unknown dtype " + std::to_string(dtype));
+            return static_cast<double>(
+                bits_to_float(static_cast<std::uint32_t>(read<std::uint16_t>(data, index)) << 16));
+        case AUTOTUNE_F8E4M3:
+            return small_float(read<std::uint8_t>(data, index), 4, 3, true);
+        case AUTOTUNE_F8E5M2:
+            return small_float(read<std::uint8_t>(data, index), 5, 2, false);
+        case AUTOTUNE_I64:
+            return static_cast<double>(read<std::int64_t>(data, index));
+        case AUTOTUNE_I32:
+            return read<std::int32_t>(data, index);
+        case AUTOTUNE_I16:
+            return read<std::int16_t>(data, index);
+        case AUTOTUNE_I8:
+            return read<std::int8_t>(data, index);
+        case AUTOTUNE_U8:
+            return read<std::uint8_t>(data, index);
+        case AUTOTUNE_U32:
+            return read<std::uint32_t>(data, index);
+        case AUTOTUNE_BOOL:
+            return read<std::uint8_t>(data, index) != 0;
+        default:
+            throw std::invalid_argument("unknown dtype " + std::to_string(dtype));
     }
 }
 
@@ -94,7 +109,8 @@ private:
     const autotune_tensor_view& view_;
 };
 
-/// A call as C++ code sees it. Each accessor throws std::invalid_argument for a name that is not there.
+/// A call as C++ code sees it. Each accessor throws std::invalid_argument for a name that is not there, or that is of
+/// another kind.
 class ReferenceCall {
 public:
     explicit ReferenceCall(const autotune_call& raw) : raw_{raw} {}
@@ -102,7 +118,11 @@ public:
     std::int64_t integer(std::string_view name) const { return field(name).integer; }
     bool flag(std::string_view name) const { return field(name).integer != 0; }
     double real(std::string_view name) const { return field(name).real; }
-    std::string_view text(std::string_view name) const { return field(name).text; }
+    std::string_view text(std::string_view name) const {
+        const char* text = field(name).text;
+        if (!text) throw std::invalid_argument("the field '" + std::string(name) + "' is a number, no text");
+        return text;
+    }
     int threads() const { return raw_.threads; }
     std::uint64_t seed() const { return raw_.seed; }
 
@@ -150,16 +170,21 @@ public:
         std::atomic<bool> failed{false};
         std::exception_ptr error;
         const std::size_t chunk = count / (workers * 8) + 1;
+        const auto work = [&] {
+            try {
+                for (std::size_t begin = next.fetch_add(chunk); begin < count && !failed; begin = next.fetch_add(chunk))
+                    for (std::size_t i = begin; i < std::min(count, begin + chunk); ++i) body(i);
+            } catch (...) {
+                if (!failed.exchange(true)) error = std::current_exception();
+            }
+        };
         std::vector<std::thread> pool;
-        for (std::size_t w = 0; w < workers; ++w)
-            pool.emplace_back([&] {
-                try {
-                    for (std::size_t begin = next.fetch_add(chunk); begin < count && !failed; begin = next.fetch_add(chunk))
-                        for (std::size_t i = begin; i < std::min(count, begin + chunk); ++i) body(i);
-                } catch (...) {
-                    if (!failed.exchange(true)) error = std::current_exception();
-                }
-            });
+        pool.reserve(workers - 1);
+        try {
+            while (pool.size() + 1 < workers) pool.emplace_back(work);
+        } catch (const std::system_error&) {  // no more threads are to be had: those there are do it all
+        }
+        work();
         for (std::thread& thread : pool) thread.join();
         if (error) std::rethrow_exception(error);
     }
@@ -203,19 +228,19 @@ int run_reference(const autotune_call* raw, Body&& body) noexcept {
 #else
 #define AUTOTUNE_REFERENCE_SYMBOL(op) autotune_reference
 #endif
-#define AUTOTUNE_REFERENCE(op)                                                              \
-    static void autotune_reference_body_##op(const ::autotune::ReferenceCall& call);        \
-    extern "C" int AUTOTUNE_REFERENCE_SYMBOL(op)(const autotune_call* raw) {                \
-        return ::autotune::run_reference(raw, autotune_reference_body_##op);                \
-    }                                                                                       \
+#define AUTOTUNE_REFERENCE(op)                                                       \
+    static void autotune_reference_body_##op(const ::autotune::ReferenceCall& call); \
+    extern "C" int AUTOTUNE_REFERENCE_SYMBOL(op)(const autotune_call* raw) {         \
+        return ::autotune::run_reference(raw, autotune_reference_body_##op);         \
+    }                                                                                \
     static void autotune_reference_body_##op([[maybe_unused]] const ::autotune::ReferenceCall& call)
 
 /// Defines an input generator, which writes the `data` of inputs; same ABI.
-#define AUTOTUNE_INPUTS(op)                                                                 \
-    static void autotune_inputs_body_##op(const ::autotune::ReferenceCall& call);           \
-    extern "C" int autotune_inputs(const autotune_call* raw) {                              \
-        return ::autotune::run_reference(raw, autotune_inputs_body_##op);                   \
-    }                                                                                       \
+#define AUTOTUNE_INPUTS(op)                                                       \
+    static void autotune_inputs_body_##op(const ::autotune::ReferenceCall& call); \
+    extern "C" int autotune_inputs(const autotune_call* raw) {                    \
+        return ::autotune::run_reference(raw, autotune_inputs_body_##op);         \
+    }                                                                             \
     static void autotune_inputs_body_##op([[maybe_unused]] const ::autotune::ReferenceCall& call)
 
 #endif

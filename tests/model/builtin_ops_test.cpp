@@ -53,7 +53,7 @@ public:
         }
         Binding binding;
         for (const Tensor& tensor : op.tensors)
-            if (random_() % 4 == 0) binding.align.emplace_back(tensor.name, 1 << random_() % 5);
+            if (random_() % 4 == 0) binding.align.emplace_back(tensor.name, 2 << random_() % 4);
         try {
             return Instance::make(op, given, limits, binding);
         } catch (const Error& error) {

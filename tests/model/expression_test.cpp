@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <map>
 #include <random>
@@ -98,6 +99,16 @@ TEST(Expression, ChainsComparisons) {
     EXPECT_EQ(of("3 > 2 > 1"), Value{true});  // read as ((3 > 2) > 1) it would be false
     EXPECT_EQ(of("1 == 1.0 == true"), Value{true});
     EXPECT_EQ(of("big > 9.2e18"), Value{true});
+}
+
+TEST(Expression, OrdersNothingBesideNan) {
+    struct Nan final : Scope {
+        const Value* find(std::string_view) const override { return &value; }
+        Value value = std::nan("");
+    };
+    for (const char* text : {"x == 0", "0 == x", "x == x", "x < 1", "x >= 1", "0 < x < 1", "x in [0, 1]"})
+        EXPECT_FALSE(Expression::parse(text).evaluate_bool(Nan{})) << text;
+    EXPECT_TRUE(Expression::parse("x != 0").evaluate_bool(Nan{}));
 }
 
 TEST(Expression, FindsMembersOfLists) {

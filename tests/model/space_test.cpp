@@ -102,6 +102,15 @@ TEST(Space, IsEmptyAndSaysWhyWhenNothingIsValid) {
     EXPECT_EQ(space.variants()[0].rejections[0].raw_configs, 20);
 }
 
+TEST(Space, HasNoConfigBeyondItsSize) {
+    const Op op = test::gemm_op();
+    const auto instance = Instance::make(op, fields("m=64 n=64 k=64"), test::hopper());
+    const Space space = Space::make(instance);
+    EXPECT_NO_THROW(space.config(space.size() - 1));
+    EXPECT_THROW(space.config(space.size()), Error);
+    EXPECT_THROW(Space::of(instance, {}).config(0), Error);
+}
+
 TEST(Space, FindsEachOfItsConfigsAndNoOther) {
     const Op op = test::gemm_op();
     const auto instance = Instance::make(op, fields("k=64"), test::hopper());

@@ -1,7 +1,6 @@
 #include "tuner/model/config.h"
 
 #include <algorithm>
-#include <bit>
 #include <vector>
 
 #include "autotune/error.h"
@@ -9,18 +8,6 @@
 #include "tuner/model/suggest.h"
 
 namespace autotune {
-namespace {
-
-struct Adder {
-    CanonicalBytes& out;
-    void operator()(bool value) const { out.add(std::uint64_t{value}); }
-    void operator()(std::int64_t value) const { out.add(static_cast<std::uint64_t>(value)); }
-    void operator()(double value) const { out.add(std::bit_cast<std::uint64_t>(value)); }
-    void operator()(const std::string& value) const { out.add(value); }
-};
-
-}  // namespace
-
 const Value& Config::operator[](std::string_view parameter) const {
     for (const auto& [name, value] : values)
         if (name == parameter) return value;
@@ -45,10 +32,7 @@ std::string Config::hash() const {
     std::ranges::sort(sorted, {}, [](const auto* entry) -> const std::string& { return entry->first; });
     CanonicalBytes bytes;
     bytes.add(variant).add(std::uint64_t{sorted.size()});
-    for (const auto* entry : sorted) {
-        bytes.add(entry->first).tag(static_cast<std::uint8_t>(entry->second.index()));
-        std::visit(Adder{bytes}, entry->second);
-    }
+    for (const auto* entry : sorted) bytes.add(entry->first).add_value(entry->second);
     return bytes.sha256();
 }
 

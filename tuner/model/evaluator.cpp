@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <compare>
 #include <limits>
 
 #include "autotune/dtype.h"
@@ -101,12 +102,13 @@ Cell of_reals(NodeKind kind, double a, double b, const ExpressionNode& where) no
     return real_or_fault(kind == NodeKind::floor_divide ? quotient : a - quotient * b, where);
 }
 
-/// -1, 0 or 1: exact, since long double holds every 64-bit integer and every double.
-int compared(const Cell& a, const Cell& b) noexcept {
-    if (a.whole() && b.whole()) return a.integer < b.integer ? -1 : a.integer > b.integer ? 1 : 0;
+/// Exact, since long double holds every 64-bit integer and every double. A scalar may be NaN, which is unordered: were
+/// it equal to 0, a gemm with beta = NaN would not read c.
+std::partial_ordering compared(const Cell& a, const Cell& b) noexcept {
+    if (a.whole() && b.whole()) return a.integer <=> b.integer;
     const long double x = a.whole() ? static_cast<long double>(a.integer) : static_cast<long double>(a.real);
     const long double y = b.whole() ? static_cast<long double>(b.integer) : static_cast<long double>(b.real);
-    return x < y ? -1 : x > y ? 1 : 0;
+    return x <=> y;
 }
 
 Cell log2_of(const Cell& x, const ExpressionNode& where) noexcept {
@@ -251,7 +253,7 @@ Cell related(Relation relation, const Cell& a, const Cell& b, const ExpressionNo
         if (!equality) return Cell::failure(Fault::word_order, where);
         return Cell::of((*a.text == *b.text) == (relation == Relation::equal));
     }
-    const int order = compared(a, b);
+    const std::partial_ordering order = compared(a, b);
     switch (relation) {
         case Relation::equal:
             return Cell::of(order == 0);

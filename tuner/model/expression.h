@@ -52,7 +52,8 @@ struct ExpressionTree;
 /// From loosest to tightest: `c ? a : b` (to the right), `or`, `and`, `not`, comparisons (chains; `in` and `not in`
 /// with a list end one), `+ -`, `* / // %`, unary `-` and `+`, `**` (to the right, tighter than a minus before it).
 /// - `/` of two integers is an integer where it is exact, else a double; `//` and `%` floor.
-/// - 64-bit overflow, division by zero and results that are not finite have no value.
+/// - 64-bit overflow, division by zero and results that are not finite have no value. A scalar that is NaN equals
+///   nothing and has no order.
 /// - Booleans count as 0 and 1 in arithmetic; numbers count as true when not 0; words only compare with words, by `==`,
 ///   `!=` and `in`.
 /// - `pow2(x)` is the smallest power of two that is at least x; `log2` of a power of two is an integer;

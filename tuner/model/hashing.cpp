@@ -3,6 +3,7 @@
 #include <sodium.h>
 
 #include <array>
+#include <bit>
 
 namespace autotune {
 
@@ -27,6 +28,14 @@ CanonicalBytes& CanonicalBytes::add(std::string_view text) {
     const auto bytes = std::as_bytes(std::span{text});
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
     return *this;
+}
+
+CanonicalBytes& CanonicalBytes::add_value(const Value& value) {
+    tag(static_cast<std::uint8_t>(value.index()));
+    if (const auto* text = std::get_if<std::string>(&value)) return add(std::string_view{*text});
+    if (const auto* real = std::get_if<double>(&value)) return add(std::bit_cast<std::uint64_t>(*real));
+    if (const auto* flag = std::get_if<bool>(&value)) return add(std::uint64_t{*flag});
+    return add(static_cast<std::uint64_t>(std::get<std::int64_t>(value)));
 }
 
 CanonicalBytes& CanonicalBytes::tag(std::uint8_t byte) {

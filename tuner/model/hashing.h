@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tuner/model/value.h"
+
 namespace autotune {
 
 /// SHA-256 as 64 hex digits.
@@ -21,6 +23,8 @@ public:
     CanonicalBytes& add(std::uint64_t number);
     CanonicalBytes& add(std::string_view text);
     CanonicalBytes& tag(std::uint8_t byte);
+    /// Its type, then what it holds: 1, 1.0, true and "1" differ.
+    CanonicalBytes& add_value(const Value& value);
     const std::vector<std::byte>& bytes() const& noexcept { return bytes_; }
     std::vector<std::byte> bytes() && noexcept { return std::move(bytes_); }
     std::string sha256() const { return sha256_hex(bytes_); }

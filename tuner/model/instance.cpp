@@ -286,17 +286,18 @@ private:
                                spec.name, op_.name, fmt::join(tensor.shape, ", "), fmt::join(tensor.strides, ", ")));
     }
 
-    /// Whether two elements may share a place: no dimension may step into what smaller steps span. Exact for layouts
-    /// that come from slicing and transposing, which is all that is wanted here.
+    /// Whether two elements may share a place: no dimension may step into what smaller steps reach. Exact for layouts
+    /// that come from slicing (also with a step) and transposing, which is all that is wanted here.
     static bool overlaps(const BoundTensor& tensor) {
         std::vector<std::pair<std::int64_t, std::int64_t>> steps;
         for (std::size_t i = 0; i < tensor.shape.size(); ++i)
             if (tensor.shape[i] > 1) steps.emplace_back(tensor.strides[i], tensor.shape[i]);
         std::ranges::sort(steps);
-        std::int64_t span = 1;
+        std::int64_t reach = 0;
         for (const auto& [stride, extent] : steps) {
-            if (stride < span) return true;
-            span = stride * extent;  // too_large() has seen to it that this fits
+            if (stride <= reach) return true;
+            // too_large() has seen to each product, and each stride is beyond all that went before it
+            if (__builtin_add_overflow(reach, stride * (extent - 1), &reach)) return true;
         }
         return false;
     }
@@ -325,6 +326,9 @@ private:
             if (__builtin_mul_overflow(elements, extent, &elements)) too_large(tensor);
         const auto asked = std::ranges::find(data_.binding.align, tensor.name, &std::pair<std::string, int>::first);
         tensor.align = std::min(16, asked == data_.binding.align.end() ? 16 : asked->second);
+        if (tensor.present && tensor.align < std::min<std::int64_t>(16, size))
+            refuse(fmt::format("tensor '{}' of '{}' is aligned to {}, and its elements are {} bytes each", tensor.name,
+                               op_.name, tensor.align == 1 ? "1 byte" : fmt::format("{} bytes", tensor.align), size));
         for (std::size_t i = tensor.shape.size(); i-- > 0;) {
             if (tensor.shape[i] <= 1) continue;  // its stride is never taken
             std::int64_t step = 0;
@@ -332,9 +336,11 @@ private:
                 __builtin_add_overflow(last, step, &last))
                 too_large(tensor);
             tensor.contiguous = tensor.contiguous && tensor.strides[i] == packed;
-            packed *= tensor.shape[i];
-            if (i + 1 < tensor.shape.size())
-                while ((tensor.strides[i] * size) % tensor.align != 0) tensor.align /= 2;
+            if (__builtin_mul_overflow(packed, tensor.shape[i], &packed)) too_large(tensor);
+            if (i + 1 == tensor.shape.size()) continue;
+            // Alignments are powers of two, so what overflows takes nothing away.
+            const auto apart = static_cast<std::uint64_t>(tensor.strides[i]) * static_cast<std::uint64_t>(size);
+            while (apart % static_cast<std::uint64_t>(tensor.align) != 0) tensor.align /= 2;
         }
         if (last >= tensor_bytes_at_most / size || elements >= tensor_bytes_at_most / size) too_large(tensor);
         tensor.elements = static_cast<std::uint64_t>(elements);

@@ -72,7 +72,7 @@ public:
     /// Completes `given` from defaults and `from`s; a scalar may be given as well. A field with a `from` that is given
     /// without its scalar takes the first of the scalar's check values, 0, 1 and 0.5 that leads to it.
     /// Throws Error{usage} naming the field for: an unknown field, a choice not declared, a dim below 1 or above 2^40,
-    /// a failed problem constraint, a tensor beyond 2^62 bytes.
+    /// a failed problem constraint, a tensor beyond 2^62 bytes or aligned to less than its elements.
     static Instance make(const Op& op, const std::vector<std::pair<std::string, Value>>& given,
                          const DeviceLimits& limits, const Binding& binding = {});
 

@@ -1,6 +1,5 @@
 #include "tuner/model/problem_key.h"
 
-#include <bit>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -24,14 +23,6 @@ std::map<std::string, Value> key_fields(const Instance::Data& data) {
     return out;
 }
 
-struct KeyAdder {
-    CanonicalBytes& out;
-    void operator()(bool value) const { out.add(std::uint64_t{value}); }
-    void operator()(std::int64_t value) const { out.add(static_cast<std::uint64_t>(value)); }
-    void operator()(double value) const { out.add(std::bit_cast<std::uint64_t>(value)); }
-    void operator()(const std::string& value) const { out.add(value); }
-};
-
 }  // namespace
 
 std::string layout_of(const BoundTensor& tensor) {
@@ -50,10 +41,7 @@ std::vector<std::byte> canonical_key(const Instance::Data& data) {
     const auto fields = key_fields(data);
     CanonicalBytes bytes;
     bytes.add(key_version).add(data.op->name).add(std::uint64_t{fields.size()});
-    for (const auto& [name, value] : fields) {
-        bytes.add(name).tag(static_cast<std::uint8_t>(value.index()));
-        std::visit(KeyAdder{bytes}, value);
-    }
+    for (const auto& [name, value] : fields) bytes.add(name).add_value(value);
     return std::move(bytes).bytes();
 }
 

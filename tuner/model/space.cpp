@@ -330,6 +330,8 @@ std::span<const std::uint16_t> Space::row(std::size_t number) const noexcept {
 }
 
 Config Space::config(std::size_t number) const {
+    if (number >= size())
+        throw Error{Error::Kind::internal, fmt::format("config {} was asked for of {}", number, size())};
     const Variant& variant = *variants_[variant_of(number)].variant;
     Config out{.variant = variant.name, .values = {}};
     const auto indices = row(number);

@@ -41,6 +41,7 @@ public:
     std::size_t size() const noexcept;
     double raw_size() const noexcept;
     const std::vector<VariantSpace>& variants() const noexcept { return variants_; }
+    /// Throws Error{internal} for a number beyond the space, as default_number() is of an empty one.
     Config config(std::size_t number) const;
     std::optional<std::size_t> find(const Config& config) const;
     /// The default config's; 0 when it is not in the space.

@@ -10,8 +10,8 @@
 
 namespace autotune {
 
-/// The numbers 0 .. size - 1 that nobody has taken yet, drawn uniformly. Memory grows with what was taken, and a draw
-/// costs the same at the end as at the start (Fisher and Yates's shuffle, kept as the difference from the identity).
+/// The numbers 0 .. size - 1 that nobody has taken yet, drawn uniformly. A bit a number, and a draw costs the same at
+/// the end as at the start (Fisher and Yates's shuffle, kept as the difference from the identity).
 class Unvisited {
 public:
     explicit Unvisited(std::size_t size) : taken_(size, false), left_{size} {}
