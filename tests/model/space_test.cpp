@@ -1,5 +1,6 @@
 #include "tuner/model/space.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -368,6 +369,24 @@ TEST(BoundExpression, AgreesWithTheExpressionItWasMadeFrom) {
     EXPECT_EQ((BoundExpression{test::expression("twice"), *scope, slots, lets}).used(), 1u);
     EXPECT_EQ((BoundExpression{test::expression("rows < 0 and S"), *scope, slots, lets}).used(), 0u)
         << "S cannot matter";
+}
+
+TEST(BoundExpression, LetsThatGrowWithoutEndAreRefused) {
+    Op op = test::softmax_op();
+    const auto with_lets = [&](int count, const char* form) {
+        op.lets = {{"l0", test::expression("VEC + rows")}};
+        for (int i = 1; i <= count; ++i)
+            op.lets.emplace_back("l" + std::to_string(i),
+                                 test::expression(fmt::format(fmt::runtime(form), "l" + std::to_string(i - 1))));
+        op.variants[0].constraints = {{"made up", test::expression("l" + std::to_string(count) + " > 0")}};
+        return Instance::make(op, {}, test::hopper());
+    };
+    EXPECT_NO_THROW(Space::make(with_lets(10, "{0} + {0}")));
+    EXPECT_THROW(Space::make(with_lets(40, "{0} + {0}")), Error) << "would take 2^40 parts";
+    EXPECT_NO_THROW(Space::make(with_lets(60, "{0} + 1")));
+    const Instance deep = with_lets(5000, "{0} + 1");
+    EXPECT_THROW(Space::make(deep), Error) << "would recurse 5000 lets deep";
+    EXPECT_THROW(deep.scope()->find("l5000"), EvaluationError);
 }
 
 TEST(BoundExpression, SplitsAtItsOutermostAndWhereALetHidesOneToo) {

@@ -1,11 +1,18 @@
 #include "tuner/model/bound_expression.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "autotune/error.h"
 
 namespace autotune {
 namespace {
 
 using NodePtr = std::shared_ptr<const ExpressionNode>;
+
+/// A let stands wherever it is used, so forty that each use the one before twice would be a million million parts.
+constexpr std::size_t parts_at_most = 1 << 20;
 
 struct SlotNames {
     std::span<const Cell> values;
@@ -22,10 +29,15 @@ bool is_known(const NodePtr& node) { return is_constant(node) || node->kind == N
 class Binder {
 public:
     Binder(const Scope& known, std::span<const std::string> slots,
-           std::span<const std::pair<std::string, Expression>> lets)
-        : known_{known}, slots_{slots}, lets_{lets} {}
+           std::span<const std::pair<std::string, Expression>> lets, std::string_view whole)
+        : known_{known}, slots_{slots}, lets_{lets}, whole_{whole} {}
 
     NodePtr bind(const ExpressionNode& node) {
+        if (++parts_ > parts_at_most)
+            throw Error{Error::Kind::usage,
+                        fmt::format("an expression has more than {} parts, once the lets it uses are "
+                                    "put in: {}",
+                                    parts_at_most, whole_)};
         switch (node.kind) {
             case NodeKind::constant:
             case NodeKind::failure:
@@ -72,6 +84,7 @@ private:
         if (let != lets_.end()) {
             if (std::ranges::find(running_, node.name) != running_.end() || let->second.empty())
                 return folded(node, Cell::failure(Fault::unknown_name, node));
+            if (running_.size() == lets_deep_at_most) throw Error{Error::Kind::usage, lets_too_deep(node.name)};
             running_.push_back(node.name);
             NodePtr out = bind(*let->second.node());
             running_.pop_back();
@@ -133,7 +146,9 @@ private:
     const Scope& known_;
     std::span<const std::string> slots_;
     std::span<const std::pair<std::string, Expression>> lets_;
+    std::string_view whole_;
     std::vector<std::string> running_;
+    std::size_t parts_ = 0;
 };
 
 std::uint64_t slots_of(const ExpressionNode& node) {
@@ -149,7 +164,7 @@ BoundExpression::BoundExpression(std::shared_ptr<const ExpressionNode> root)
 
 BoundExpression::BoundExpression(const Expression& expression, const Scope& known, std::span<const std::string> slots,
                                  std::span<const std::pair<std::string, Expression>> lets)
-    : BoundExpression{Binder{known, slots, lets}.bind(*expression.node())} {}
+    : BoundExpression{Binder{known, slots, lets, expression.text()}.bind(*expression.node())} {}
 
 std::vector<BoundExpression> BoundExpression::conjuncts() const {
     if (root_->kind != NodeKind::logical_and) return {*this};

@@ -20,7 +20,8 @@ public:
     BoundExpression() = default;
     /// known     what every other name stands for; it must not answer for the lets
     /// slots     names that get their values at each evaluation; at most 64
-    /// The expression must outlive this: failures point into its text.
+    /// The expression must outlive this: failures point into its text. Throws Error{usage} where lets are nested more
+    /// than lets_deep_at_most, or make it more than a million parts.
     BoundExpression(const Expression& expression, const Scope& known, std::span<const std::string> slots,
                     std::span<const std::pair<std::string, Expression>> lets);
 

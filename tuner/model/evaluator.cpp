@@ -220,6 +220,10 @@ std::string explain(const Cell& failed) {
     return fmt::format("{} '{}'", words(failed.fault), named ? std::string_view{where.name} : where.piece);
 }
 
+std::string lets_too_deep(std::string_view let) {
+    return fmt::format("'{}' stands behind more than {} lets that use each other", let, lets_deep_at_most);
+}
+
 Cell as_integer(const Cell& cell, const ExpressionNode& where) noexcept {
     if (cell.failed()) return cell;
     if (cell.whole()) return Cell::of(cell.integer);

@@ -247,6 +247,10 @@ Cell evaluate(const ExpressionNode& node, const Names& names) {
     }
 }
 
+/// How many lets may use each other in a row: each is a level of recursion more, with an expression's own on top.
+inline constexpr std::size_t lets_deep_at_most = 64;
+std::string lets_too_deep(std::string_view let);
+
 class Scope;
 /// Of a part of an expression, with names by text. Throws EvaluationError.
 Value value_of(const ExpressionNode& node, const Scope& scope);

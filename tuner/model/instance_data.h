@@ -54,6 +54,7 @@ private:
     const Config* config_;
     std::optional<Value> blocks_per_sm_;
     mutable std::vector<Let> lets_;
+    mutable std::size_t lets_running_ = 0;
 };
 
 const Value* find_value(const NamedValues& values, std::string_view name) noexcept;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "tuner/model/evaluator.h"
 #include "tuner/model/instance_data.h"
 
 namespace autotune {
@@ -64,13 +65,17 @@ const Value* InstanceScope::let_value(std::size_t number) const {
     if (let.state == Let::State::running)
         throw EvaluationError{fmt::format("'{}' depends on itself", data_.op->lets[number].first)};
     if (let.state == Let::State::untouched) {
+        if (lets_running_ == lets_deep_at_most) throw EvaluationError{lets_too_deep(data_.op->lets[number].first)};
         let.state = Let::State::running;
+        ++lets_running_;
         try {
             let.value = data_.op->lets[number].second.evaluate(*this);
         } catch (...) {
             let.state = Let::State::untouched;
+            --lets_running_;
             throw;
         }
+        --lets_running_;
         let.state = Let::State::known;
     }
     return &let.value;
