@@ -123,12 +123,6 @@ Query Database::query(std::string_view sql) {
     return Query{connection_, found->second};
 }
 
-std::optional<std::int64_t> Database::integer_of(std::string_view sql) {
-    Query row = query(sql);
-    if (!row.step()) return std::nullopt;
-    return row.integer(0);
-}
-
 std::string Database::text_of(std::string_view sql) {
     Query row = query(sql);
     return row.step() ? std::string{row.text(0)} : std::string{};

@@ -101,7 +101,14 @@ public:
 
     void execute(const char* sql);  ///< any number of statements without parameters
     Query query(std::string_view sql);
-    std::optional<std::int64_t> integer_of(std::string_view sql);  ///< first column of the first row
+    /// First column of the first row.
+    template <class... Values>
+    std::optional<std::int64_t> integer_of(std::string_view sql, const Values&... values) {
+        Query row = query(sql);
+        row.bind(values...);
+        if (!row.step()) return std::nullopt;
+        return row.integer(0);
+    }
     std::string text_of(std::string_view sql);
     std::int64_t last_id() const noexcept;
     std::int64_t changes() const noexcept;  ///< rows changed by the last statement

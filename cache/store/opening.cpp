@@ -26,12 +26,6 @@ namespace {
 
 constexpr std::string_view set_meta = "INSERT INTO meta (key, value) VALUES (?, ?)";
 
-std::string random_uuid() {
-    std::array<std::byte, 16> bytes;
-    randombytes_buf(bytes.data(), bytes.size());
-    return to_hex(bytes);
-}
-
 /// Writes the schema and what identifies the file. `uuid` ties trials.db to its tune.db.
 void fill_new(Database& database, const char* schema, const std::string& uuid) {
     database.execute(
@@ -40,7 +34,7 @@ void fill_new(Database& database, const char* schema, const std::string& uuid) {
     database.execute(schema);
     database.query(set_meta).bind("db_uuid", uuid).run();
     database.query(set_meta).bind("min_reader", "1").run();
-    database.query(set_meta).bind("created_by", "autotune 0.1.0").run();
+    database.query(set_meta).bind("created_by", "autotune " AUTOTUNE_VERSION).run();
     database.query(set_meta).bind("generation", "0").run();
     database.execute("COMMIT");
 }
@@ -371,6 +365,12 @@ private:
 };
 
 }  // namespace
+
+std::string random_uuid() {
+    std::array<std::byte, 16> bytes;
+    randombytes_buf(bytes.data(), bytes.size());
+    return to_hex(bytes);
+}
 
 Opened open_databases(const Store::Options& options) {
     if (sodium_init() < 0) throw Error{Error::Kind::internal, "libsodium does not start"};

@@ -28,6 +28,9 @@ struct Opened {
 /// The help of the Error{store} for a file that another process holds just now: the one that waiting mends.
 inline constexpr std::string_view locked_help = "run the command again once the other process has ended";
 
+/// 32 hex digits that nothing else has: of a database, of a run.
+std::string random_uuid();
+
 /// All the cases of Store::open. Spool files are not looked at.
 Opened open_databases(const Store::Options& options);
 

@@ -23,9 +23,6 @@ std::optional<Enum> named(const std::array<std::string_view, count>& names, std:
     return std::nullopt;
 }
 
-/// Times as the database keeps them: whole nanoseconds.
-std::int64_t nanoseconds(double microseconds) noexcept { return std::llround(microseconds * 1000.0); }
-
 /// Cells of 2 %. Equal within the cell; the borders make it transitive, which a plain margin is not.
 std::int64_t time_cell(std::int64_t time_ns) noexcept {
     const auto ns = static_cast<double>(std::max<std::int64_t>(1, time_ns));

@@ -2,6 +2,7 @@
 #define AUTOTUNE_CACHE_STORE_RECORD_H
 
 #include <array>
+#include <cmath>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -116,6 +117,9 @@ struct OrderKey {
 std::strong_ordering compare(const OrderKey& a, const OrderKey& b);
 std::strong_ordering compare(const Record& a, const Record& b);
 inline bool better(const Record& a, const Record& b) { return compare(a, b) < 0; }
+
+/// A time as the database keeps it.
+inline std::int64_t nanoseconds(double microseconds) noexcept { return std::llround(microseconds * 1000.0); }
 
 /// The parts of a record's checksum that it shares with others.
 struct CrcParts {

@@ -15,16 +15,6 @@ namespace autotune {
 
 namespace {
 
-std::int64_t nanoseconds(double microseconds) noexcept { return std::llround(microseconds * 1000.0); }
-
-template <class... Keys>
-std::optional<std::int64_t> find_id(Database& database, std::string_view sql, const Keys&... keys) {
-    Query row = database.query(sql);
-    row.bind(keys...);
-    if (!row.step()) return std::nullopt;
-    return row.integer(0);
-}
-
 /// The ids that a query narrows to; nullopt: any.
 std::vector<std::int64_t> ids_of(Database& database, std::string_view sql, std::string_view text) {
     std::vector<std::int64_t> ids;
@@ -35,8 +25,8 @@ std::vector<std::int64_t> ids_of(Database& database, std::string_view sql, std::
 }
 
 std::optional<std::int64_t> problem_id(Database& database, const RecordQuery& query) {
-    return find_id(database, "SELECT id FROM problem WHERE op = ? AND key = ?", query.op,
-                   std::span<const std::byte>{query.problem_key});
+    return database.integer_of("SELECT id FROM problem WHERE op = ? AND key = ?", query.op,
+                               std::span<const std::byte>{query.problem_key});
 }
 
 /// Why rows of a template and an environment are stale: worked out once a pair.
@@ -276,11 +266,12 @@ bool put_prediction(Database& database, const Record& r, std::int64_t source, st
         .bind(model_of(r.device), source, problem, r.model_version, r.rank, config, nanoseconds(r.time_us),
               r.verified != Verified::elsewhere, run, r.config.hash())
         .run();
-    return find_id(database,
-                   "SELECT 1 FROM predicted WHERE device_model = ? AND template = ? AND problem = ? AND model_version "
-                   "= ? AND "
-                   "rank = ? AND run = ?",
-                   model_of(r.device), source, problem, r.model_version, r.rank, run)
+    return database
+        .integer_of(
+            "SELECT 1 FROM predicted WHERE device_model = ? AND template = ? AND problem = ? AND model_version "
+            "= ? AND "
+            "rank = ? AND run = ?",
+            model_of(r.device), source, problem, r.model_version, r.rank, run)
         .has_value();
 }
 

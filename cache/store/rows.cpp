@@ -22,14 +22,6 @@ std::int64_t id_of(Database& database, Select&& select, Insert&& insert) {
     return database.last_id();
 }
 
-template <class... Keys>
-std::optional<std::int64_t> find_id(Database& database, std::string_view sql, const Keys&... keys) {
-    Query row = database.query(sql);
-    row.bind(keys...);
-    if (!row.step()) return std::nullopt;
-    return row.integer(0);
-}
-
 /// A text of the user's may be no UTF-8: the key holds it as it is, people see a replacement.
 std::string dumped(const nlohmann::json& json) {
     return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -68,7 +60,7 @@ std::string model_of(const DeviceIdentity& device) {
 
 std::int64_t intern(Database& database, const DeviceIdentity& d) {
     return id_of(
-        database, [&] { return find_id(database, "SELECT id FROM device WHERE fp = ?", d.fp); },
+        database, [&] { return database.integer_of("SELECT id FROM device WHERE fp = ?", d.fp); },
         [&] {
             const DeviceLimits& l = d.limits;
             database
@@ -86,7 +78,7 @@ std::int64_t intern(Database& database, const DeviceIdentity& d) {
 std::int64_t intern(Database& database, const Environment& e) {
     const std::string hash = e.hash();
     return id_of(
-        database, [&] { return find_id(database, "SELECT id FROM env WHERE hash = ?", hash); },
+        database, [&] { return database.integer_of("SELECT id FROM env WHERE hash = ?", hash); },
         [&] {
             database
                 .query(
@@ -100,7 +92,7 @@ std::int64_t intern(Database& database, const Environment& e) {
 std::int64_t intern(Database& database, const TemplateIdentity& t) {
     const std::string hash = t.hash();
     return id_of(
-        database, [&] { return find_id(database, "SELECT id FROM template WHERE hash = ?", hash); },
+        database, [&] { return database.integer_of("SELECT id FROM template WHERE hash = ?", hash); },
         [&] {
             database
                 .query(
@@ -114,7 +106,7 @@ std::int64_t intern(Database& database, const TemplateIdentity& t) {
 std::int64_t intern(Database& database, const ProblemIdentity& p) {
     const std::span<const std::byte> key{p.key};
     return id_of(
-        database, [&] { return find_id(database, "SELECT id FROM problem WHERE op = ? AND key = ?", p.op, key); },
+        database, [&] { return database.integer_of("SELECT id FROM problem WHERE op = ? AND key = ?", p.op, key); },
         [&] {
             const auto d = dims_of(p);
             database
@@ -131,8 +123,8 @@ std::int64_t intern(Database& database, std::string_view op, const Config& confi
     return id_of(
         database,
         [&] {
-            return find_id(database, "SELECT id FROM config WHERE op = ? AND variant = ? AND hash = ?", op,
-                           config.variant, hash);
+            return database.integer_of("SELECT id FROM config WHERE op = ? AND variant = ? AND hash = ?", op,
+                                       config.variant, hash);
         },
         [&] {
             database.query("INSERT INTO config (op, variant, hash, body_json) VALUES (?,?,?,?)")

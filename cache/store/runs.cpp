@@ -18,12 +18,6 @@ namespace {
 constexpr double rank_margin = 1.03;
 constexpr std::size_t most_ranks = 8;
 
-std::string random_hex() {
-    std::array<std::byte, 16> bytes;
-    randombytes_buf(bytes.data(), bytes.size());
-    return to_hex(bytes);
-}
-
 const TemplateIdentity* template_named(const RunStart& start, std::string_view variant) {
     for (const TemplateIdentity& t : start.templates)
         if (t.variant == variant) return &t;
@@ -76,7 +70,7 @@ void Store::Impl::register_run(ActiveRun& run) {
 RunId Store::begin_run(const RunStart& start) {
     ActiveRun run{.start = start};
     RunInfo& info = run.start.info;
-    if (info.uuid.empty()) info.uuid = random_hex();
+    if (info.uuid.empty()) info.uuid = random_uuid();
     if (info.host_hash.empty()) info.host_hash = host_hash();
     if (info.started == 0) info.started = impl_->now();
     try {

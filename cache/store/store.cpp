@@ -158,12 +158,7 @@ std::size_t Store::Impl::put_rows(std::span<const Record> records) {
         const std::int64_t device = intern(db, record.device), environment = intern(db, record.environment);
         const std::int64_t source = intern(db, record.source), problem = intern(db, record.problem);
         const std::int64_t config = intern(db, record.source.op, record.config);
-        std::int64_t run = 0;
-        {
-            Query row = db.query("SELECT id FROM run WHERE uuid = ?");
-            row.bind(record.run.uuid);
-            if (row.step()) run = row.integer(0);
-        }
+        std::int64_t run = db.integer_of("SELECT id FROM run WHERE uuid = ?", record.run.uuid).value_or(0);
         if (run == 0) run = insert_run(db, record.run, device, environment, problem, record.predicted);
         if (record.predicted) {
             standing += put_prediction(db, record, source, problem, config, run) ? 1 : 0;
@@ -196,24 +191,18 @@ std::size_t Store::put(std::span<const Record> records) {
 void Store::put_negative(const Negative& negative, const Environment& environment) {
     impl_->write(false, [&] {
         Database& db = impl_->tune();
-        const auto id = [&](std::string_view sql, auto&&... keys) -> std::int64_t {
-            Query row = db.query(sql);
-            row.bind(keys...);
-            return row.step() ? row.integer(0) : 0;
-        };
-        const std::int64_t device = id("SELECT id FROM device WHERE fp = ?", negative.device_fp);
-        if (device == 0) return;  // nothing is stored for it, so nothing can be dispatched wrongly
-        const std::int64_t problem = negative.problem_key.empty()
-                                         ? 0
-                                         : id("SELECT id FROM problem WHERE op = ? AND key = ?", negative.source.op,
-                                              std::span<const std::byte>{negative.problem_key});
-        if (problem == 0 && !negative.problem_key.empty()) return;  // 0 would mean every problem
+        const auto device = db.integer_of("SELECT id FROM device WHERE fp = ?", negative.device_fp);
+        const auto problem = negative.problem_key.empty()
+                                 ? std::optional<std::int64_t>{0}  // all of them
+                                 : db.integer_of("SELECT id FROM problem WHERE op = ? AND key = ?", negative.source.op,
+                                                 std::span<const std::byte>{negative.problem_key});
+        if (!device || !problem) return;  // nothing is stored for it, so nothing can be dispatched wrongly
         const std::int64_t source = intern(db, negative.source);
         const std::int64_t config = intern(db, negative.source.op, negative.config);
         db.query(
               "INSERT OR REPLACE INTO negative (device, template, config, problem, env, outcome, run) VALUES "
               "(?,?,?,?,?,?,NULL)")
-            .bind(device, source, config, problem, intern(db, environment), info(negative.ending).name)
+            .bind(*device, source, config, *problem, intern(db, environment), info(negative.ending).name)
             .run();
         impl_->count_generation();
     });

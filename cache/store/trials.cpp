@@ -87,7 +87,7 @@ void put_trial(Database& trials, RunId run, std::int64_t problem, std::int64_t s
             "facts_json, log, crc) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14) ON CONFLICT DO UPDATE SET "
             "template = ?4, outcome = ?6, time_ns = ?7, samples = ?8, predicted = ?9, tainted = ?10, ended = ?11, "
             "facts_json = ?12, log = ?13, crc = ?14")
-        .bind(run, problem, config, source, trial.ordinal, ending, std::llround(outcome.time_us * 1000.0),
+        .bind(run, problem, config, source, trial.ordinal, ending, nanoseconds(outcome.time_us),
               bytes_of(outcome.samples_us), outcome.predicted, outcome.tainted, trial.ended, facts,
               std::string_view{outcome.log}.substr(0, longest_log),
               crc_of_trial(trial.config.hash(), ending, bytes_of(outcome.samples_us), facts, outcome.predicted,
