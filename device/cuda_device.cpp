@@ -30,7 +30,8 @@ public:
     explicit PrimaryContext(int ordinal) {
         check(driver().cuDeviceGet(&device_, ordinal), "opening GPU {}", ordinal);
         CUcontext context = nullptr;
-        check(driver().cuDevicePrimaryCtxRetain(&context, device_), "making a context on GPU {}", ordinal);
+        check(patiently([&] { return driver().cuDevicePrimaryCtxRetain(&context, device_); }),
+              "making a context on GPU {}", ordinal);
         check(driver().cuCtxSetCurrent(context), "entering the context of GPU {}", ordinal);
     }
     ~PrimaryContext() { driver().cuDevicePrimaryCtxRelease(device_); }

@@ -4,9 +4,12 @@
 #include <cuda.h>
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <chrono>
 #include <source_location>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "device/device.h"
 #include "device/owned.h"
@@ -46,7 +49,7 @@ private:
 
 /// What is to be done about a failed call.
 enum class FaultAction {
-    retry,           ///< it may work in a moment: the system was not ready
+    retry,           ///< it may work in a moment: the system was not ready; see patiently()
     candidate,       ///< this candidate failed; context and process are sound
     replace_worker,  ///< the context is lost, and with it the process: DeviceFault::sticky
     abort,           ///< no process will do better: the device or the driver is unfit
@@ -70,6 +73,18 @@ struct Status {
     CUresult code;
     std::source_location where;
 };
+
+/// Makes a call again while the system is not ready for it (FaultAction::retry), until `patience` is over.
+template <class Call>
+CUresult patiently(Call&& call, std::chrono::milliseconds patience = std::chrono::seconds{5}) {
+    const auto until = std::chrono::steady_clock::now() + patience;
+    for (auto pause = std::chrono::milliseconds{1};; pause = std::min(2 * pause, std::chrono::milliseconds{200})) {
+        const CUresult status = call();
+        if (status == CUDA_SUCCESS || fault_row(status).action != FaultAction::retry) return status;
+        if (std::chrono::steady_clock::now() + pause > until) return status;
+        std::this_thread::sleep_for(pause);
+    }
+}
 
 /// Throws for a failed status: Error{device} where no process will do better, else DeviceFailure.
 [[noreturn]] void throw_failure(Status status, std::string_view action);

@@ -90,6 +90,16 @@ TEST(Driver, UnknownStatusReplacesTheWorker) {
     EXPECT_EQ(fault_row(static_cast<CUresult>(998)).action, FaultAction::replace_worker);
 }
 
+TEST(Driver, ASystemThatIsNotReadyIsAskedAgainAndNothingElseIs) {
+    int calls = 0;
+    EXPECT_EQ(patiently([&] { return ++calls < 4 ? CUDA_ERROR_SYSTEM_NOT_READY : CUDA_SUCCESS; }), CUDA_SUCCESS);
+    EXPECT_EQ(calls, 4);
+    EXPECT_EQ(patiently([&] { return ++calls, CUDA_ERROR_OUT_OF_MEMORY; }), CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_EQ(calls, 5);
+    EXPECT_EQ(patiently([] { return CUDA_ERROR_MPS_SERVER_NOT_READY; }, std::chrono::milliseconds{5}),
+              CUDA_ERROR_MPS_SERVER_NOT_READY);
+}
+
 TEST(Owned, ReleasesOnceAndOnlyWhatItHolds) {
     static int released;
     released = 0;
