@@ -2,10 +2,13 @@
 //
 // The step from one thread a dot product to a fast kernel that is the easiest to follow: a block copies a square tile
 // of a and one of b to shared memory, and each element copied is used TILE times. gemm_f32_register.cu goes on from
-// here. a, b    float, rows of lda and ldb elements: a is [m, k], or [k, m] with TRANS_A; b is [k, n], or [n, k] with
-// TRANS_B c       float, [m, n], rows of ldc elements; never read with BETA0. bias: [n], read with BIAS launch  grid =
-// ceil(m / TILE) * ceil(n / TILE), block = (TILE, TILE / ROWS), no dynamic shared memory needs   TILE a multiple of
-// ROWS; any m, n, k from 1 source  the shared-memory matrix product of the CUDA C++ Programming Guide
+// here.
+//
+// a, b    float, rows of lda and ldb elements: a is [m, k], or [k, m] with TRANS_A; b is [k, n], or [n, k] with TRANS_B
+// c       float, [m, n], rows of ldc elements; never read with BETA0. bias: [n], read with BIAS
+// launch  grid = ceil(m / TILE) * ceil(n / TILE), block = (TILE, TILE / ROWS), no dynamic shared memory
+// needs   TILE a multiple of ROWS; any m, n, k from 1
+// source  the shared-memory matrix product of the CUDA C++ Programming Guide
 #include "gemm.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop

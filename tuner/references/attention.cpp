@@ -5,14 +5,13 @@
 /// of the type and acc = ceil(seq_k / 16) * 2^-23. The first is added to the magnitude, divided by (u + acc):
 ///
 /// Let score x_j be computed as x_j + e_j with |e_j| <= delta_j. Then the exact softmax of the computed scores gives
-///     o' = sum_j p_j e^(e_j) v_j / sum_j p_j e^(e_j),   o' - o = sum_j p_j (e^(e_j) - 1) (v_j - o) / sum_j p_j
-///     e^(e_j),
+///     o' = sum_j p_j e^(e_j) v_j / sum_j p_j e^(e_j)
+///     o' - o = sum_j p_j (e^(e_j) - 1) (v_j - o) / sum_j p_j e^(e_j)
 /// so that
 ///     |o' - o| <= E = sum_j p_j (e^(delta_j) - 1) (|v_j| + |o|) / sum_j p_j e^(-delta_j),
 /// and the magnitude is M + E / (u + acc). For delta_j:
-///     sum of products   ceil(head_dim / 8) * 2^-23 * |scale| * sum_d |q_d| |k_jd|: a step of the shallowest
-///     tensor-core
-///                       product (8) loses at most 2^-23 of the sum of magnitudes
+///     sum of products   ceil(head_dim / 8) * 2^-23 * |scale| * sum_d |q_d| |k_jd|: a step of the shallowest product
+///                       of tensor cores (8) loses at most 2^-23 of the sum of magnitudes
 ///     exponential       2^-22 * (|x_j| + max |x| + 1): x and the maximum are scaled and subtracted in float, four
 ///                       roundings of 2^-24 each, and the power of two itself is good to 2 units in the last place
 /// For N(0, 1) inputs E is far below u * M; with scores of 10^4 it is what decides.
