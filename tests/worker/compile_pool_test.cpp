@@ -124,8 +124,22 @@ TEST(CompilePool, ACompilerThatCrashesIsReplaced) {
 
 TEST(CompilePool, AProgramThatIsNoCompilerFailsItsTasksInsteadOfWaiting) {
     CompilePool pool{{.worker = "/bin/false", .workers = 2}};
-    EXPECT_EQ(pool.compile(task("good")).failure.ending, Ending::compile_failed);
+    const Compiled failed = pool.compile(task("good"));
+    EXPECT_EQ(failed.failure.ending, Ending::compile_failed);
+    ASSERT_TRUE(failed.obstacle);
+    EXPECT_THAT(failed.obstacle->what(), HasSubstr("the compiler does not start"));
     EXPECT_NE(pool.trouble(), "");
+}
+
+TEST(CompilePool, ACompilerThatCannotWorkHereIsNoSourcesFailure) {
+    CompilePool pool{options("host_worker", 2, 30)};
+    const Compiled failed = pool.compile(task("no_headers"));
+    EXPECT_FALSE(failed.ok);
+    ASSERT_TRUE(failed.obstacle);
+    EXPECT_EQ(failed.obstacle->kind(), Error::Kind::compile);
+    EXPECT_EQ(failed.obstacle->help(), "pip");
+    EXPECT_FALSE(pool.compile(task("does_not_compile")).obstacle);
+    EXPECT_EQ(pool.replaced(), 0);
 }
 
 TEST(CompilePool, EndsWhileCompilesRun) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "autotune/error.h"
 #include "tests/support/host_device.h"
 #include "tuner/worker/serve.h"
 
@@ -93,6 +94,7 @@ CompileAnswer compile(const CompileTask& task) {
         for (;;) pause();
     if (entry == "memory_bomb") take_all_memory();
     if (entry == "crashes_the_compiler") raise(SIGABRT);
+    if (entry == "no_headers") throw Error{Error::Kind::compile, "no folder with cuda_fp16.h was found here", "pip"};
     if (entry == "does_not_compile" || entry == "missing_header")
         return {.log = task.source.source + "(2): error: identifier \"half16\" is undefined\n"};
     KernelInfo kernel{.name = entry, .symbol = entry, .registers = 32};

@@ -182,6 +182,25 @@ TEST(WorkerBench, GivesEveryBinaryOfAConfigOfSeveralSources) {
     EXPECT_EQ(artefacts[1].kernels.front().name, "ragged");
 }
 
+// A missing header folder must not be remembered as the failure of each config that met it.
+TEST(WorkerBench, ACompilerThatCannotWorkHereEndsTheRun) {
+    Op op = bad_op();
+    for (Variant& variant : op.variants)
+        if (variant.name == "spills") variant.launches.front().entry = "no_headers";
+    auto bench = make_worker_bench(options());
+    bench->prepare(Instance::make(op, {}, bench->device().limits));
+    bench->submit(bad_kernel("good"));
+    bench->submit(bad_kernel("spills"));
+    EXPECT_TRUE(bench->next({}).ok());
+    try {
+        bench->next({});
+        FAIL() << "it ended as an outcome";
+    } catch (const Error& e) {
+        EXPECT_EQ(e.kind(), Error::Kind::compile);
+        EXPECT_THAT(e.what(), HasSubstr("cuda_fp16.h"));
+    }
+}
+
 TEST_F(WorkerBenchTest, AWholeSearchFindsTheOnlyRightKernel) {
     TuneOptions search;
     search.strategy = "exhaustive";

@@ -80,6 +80,10 @@ std::string first_error(std::string_view log) {
     return "the compiler gave no reason";
 }
 
+void throw_obstacle(const std::shared_ptr<const Error>& obstacle) {
+    if (obstacle) throw Error{*obstacle};
+}
+
 struct CompilePool::Worker {
     Process process;
     FrameReader reader;
@@ -153,6 +157,7 @@ void CompilePool::loop() {
             if (ending_) break;
         }
         hand_out();
+        give_up();
         watched.assign(1, {wake_.get(), POLLIN, 0});
         for (const auto& worker : workers_) {
             watched.push_back({worker->process.socket(), POLLIN, 0});
@@ -186,12 +191,25 @@ void CompilePool::start(Worker& worker) {
     }
 }
 
-/// A worker that never got as far as its first word fails the jobs it is given, so that nobody waits for ever.
+/// Where no worker ever got as far as its first word, whoever waits is told, so that nobody waits for ever.
+void CompilePool::give_up() {
+    const auto hopeless = [](const auto& worker) { return worker->failures >= most_failures; };
+    if (!std::ranges::all_of(workers_, hopeless)) return;
+    std::deque<Job> lost;
+    {
+        const std::lock_guard lock{mutex_};
+        lost.swap(waiting_);
+    }
+    const std::string& why = workers_.front()->trouble;
+    const auto obstacle = std::make_shared<const Error>(
+        Error::Kind::compile, fmt::format("the compiler does not start: {}", why), "autotune doctor");
+    for (const Job& job : lost)
+        job.done({.failure = failed(Ending::compile_failed, obstacle->what(), ""), .obstacle = obstacle});
+}
+
 void CompilePool::hand_out() {
     for (const auto& worker : workers_) {
-        if (worker->job) continue;
-        const bool hopeless = worker->failures >= most_failures;
-        if (!worker->ready && !hopeless) continue;
+        if (worker->job || !worker->ready) continue;
         {
             const std::lock_guard lock{mutex_};
             if (waiting_.empty()) return;
@@ -199,11 +217,6 @@ void CompilePool::hand_out() {
             waiting_.pop_front();
         }
         worker->since = Clock::now();
-        if (hopeless) {
-            finish(*worker, {.failure = failed(Ending::compile_failed,
-                                               fmt::format("the compiler does not start: {}", worker->trouble), "")});
-            continue;
-        }
         worker->process.clear_text();
         try {
             send_frame(worker->process.socket(), static_cast<std::uint32_t>(Message::compile), worker->job->task);
@@ -231,8 +244,10 @@ void CompilePool::take_answers(Worker& worker) {
                         longest_s_ = std::max(longest_s_, answer.milliseconds * 1e-3);
                     finish(worker, std::move(result));
                 } else if (kind == Message::failed) {
-                    finish(worker, {.failure = failed(Ending::compile_failed,
-                                                      frame->json().at("message").get<std::string>(), "")});
+                    const Error error = error_from(frame->json());
+                    Compiled result{.failure = failed(Ending::compile_failed, error.what(), "")};
+                    if (error.kind() != Error::Kind::usage) result.obstacle = std::make_shared<const Error>(error);
+                    finish(worker, std::move(result));
                 }
             }
         }

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "autotune/error.h"
 #include "tuner/model/outcome.h"
 #include "tuner/worker/process.h"
 #include "tuner/worker/task.h"
@@ -30,8 +31,14 @@ struct Compiled {
     bool ok = false;
     Artefact artefact;
     Outcome failure;  ///< compile_failed or compile_timeout with reason and log, when not ok
+    /// Why no source would compile here: NVRTC or its headers are missing. It ends the run, and is no candidate's
+    /// failure.
+    std::shared_ptr<const Error> obstacle;
     double milliseconds = 0;
 };
+
+/// Throws the obstacle, if there is one.
+void throw_obstacle(const std::shared_ptr<const Error>& obstacle);
 
 /// Worker processes that compile: NVRTC does not scale over threads. A compiler that takes too long, takes too much
 /// memory or crashes is an answer, is replaced, and costs no other compile anything.
@@ -65,6 +72,7 @@ private:
     void loop();
     void start(Worker& worker);
     void hand_out();
+    void give_up();
     void take_answers(Worker& worker);
     void lose(Worker& worker, Ending ending, const std::string& reason);
     void end_late();

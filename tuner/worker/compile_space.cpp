@@ -40,6 +40,7 @@ std::vector<CompiledConfig> compile_configs(const Instance& instance, std::span<
                                             const std::function<bool(std::size_t done)>& progress) {
     const std::string arch = arch_name(instance.limits().cc);
     std::vector<std::optional<CompiledConfig>> results(configs.size());
+    std::shared_ptr<const Error> obstacle;
     std::size_t done = 0;
     std::mutex mutex;
     std::condition_variable changed;
@@ -52,11 +53,12 @@ std::vector<CompiledConfig> compile_configs(const Instance& instance, std::span<
             CompiledConfig compiled = judge(instance, configs[i], result);
             const std::lock_guard lock{mutex};
             results[i] = std::move(compiled);
+            if (result.obstacle) obstacle = result.obstacle;
             ++done;
             changed.notify_one();
         });
     std::unique_lock lock{mutex};
-    while (done < configs.size()) {
+    while (done < configs.size() && !obstacle) {
         changed.wait_for(lock, 100ms);
         const std::size_t so_far = done;
         lock.unlock();
@@ -64,6 +66,7 @@ std::vector<CompiledConfig> compile_configs(const Instance& instance, std::span<
         lock.lock();
         if (!go_on) break;
     }
+    throw_obstacle(obstacle);
     std::vector<CompiledConfig> reached;
     for (std::optional<CompiledConfig>& result : results)
         if (result) reached.push_back(std::move(*result));

@@ -82,6 +82,7 @@ void CompiledSources::want(std::vector<SourceSpec> sources, const std::string& a
             for (Compiled& one : gathering->results) {
                 all.compile_ms += one.milliseconds;
                 if (!one.ok && all.failure.ending == Ending::timed) all.failure = one.failure;
+                if (one.obstacle) all.obstacle = one.obstacle;
                 binaries->artefacts.push_back(std::move(one.artefact));
             }
             if (all.failure.ending == Ending::timed) all.binaries = std::move(binaries);

@@ -17,6 +17,7 @@ namespace autotune {
 struct BinariesResult {
     std::shared_ptr<const Binaries> binaries;  ///< null: see failure
     Outcome failure;
+    std::shared_ptr<const Error> obstacle;  ///< as Compiled's
     double compile_ms = 0;
 };
 

@@ -3,11 +3,13 @@
 
 // Tasks and answers as JSON values, for CBOR. Included by .cpp files only: nlohmann/json.hpp is heavy.
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 
+#include "autotune/error.h"
 #include "tuner/worker/frame.h"
 #include "tuner/worker/task.h"
 
@@ -19,6 +21,13 @@ Enum enum_from(const nlohmann::json& json, int count) {
     const int number = json.get<int>();
     if (number < 0 || number >= count) throw FrameError{"a worker sent a number that stands for nothing"};
     return static_cast<Enum>(number);
+}
+
+/// What a worker's answer `failed` says: kind, message, help.
+inline Error error_from(const nlohmann::json& body) {
+    constexpr int last = static_cast<int>(Error::Kind::internal);
+    const int kind = std::clamp(body.value("kind", last), 0, last);
+    return Error{static_cast<Error::Kind>(kind), body.at("message").get<std::string>(), body.value("help", "")};
 }
 
 inline void to_json(nlohmann::json& json, const DType& dtype) { json = static_cast<int>(dtype); }

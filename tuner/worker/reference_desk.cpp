@@ -221,6 +221,7 @@ CandidateTask ReferenceDesk::compiled(const Instance& instance, std::vector<Sour
                                       LaunchSequence sequence, int slot) {
     const StageLog::Span span{log_, "reference compiled"};
     const BinariesResult result = store_.get(std::move(sources), arch_name(instance.limits().cc));
+    throw_obstacle(result.obstacle);
     if (!result.binaries)
         throw Error{Error::Kind::usage, fmt::format("the reference kernel of '{}' does not compile: {}",
                                                     instance.op().name, result.failure.reason)};

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "autotune/error.h"
+#include "tuner/worker/json_types.h"
 
 namespace autotune {
 namespace {
@@ -24,12 +25,6 @@ Clock::time_point after(double seconds) {
 double limit_for(const Patience& patience, double expect_s) {
     if (expect_s <= 0) return std::max(patience.limit_s, patience.least_s);
     return std::max(patience.least_s, patience.times_expected * expect_s);
-}
-
-Error error_from(const Json& body) {
-    const int kind = std::clamp(body.value("kind", static_cast<int>(Error::Kind::internal)), 0,
-                                static_cast<int>(Error::Kind::internal));
-    return Error{static_cast<Error::Kind>(kind), body.at("message").get<std::string>(), body.value("help", "")};
 }
 
 }  // namespace

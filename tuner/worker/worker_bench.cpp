@@ -79,7 +79,8 @@ std::filesystem::path usual_cache_dir() {
 struct Trial {
     Config config;
     Outcome outcome;
-    bool done = false, cancelled = false;  ///< guarded by the bench's mutex
+    bool done = false, cancelled = false;   ///< guarded by the bench's mutex
+    std::shared_ptr<const Error> obstacle;  ///< what ended it is no fault of the config's, and ends the run
 };
 
 /// How long candidates waited for the device in vain.
@@ -159,6 +160,7 @@ private:
     void try_out(const std::shared_ptr<Trial>& trial, const TrialTask& task);
     void finish(const std::shared_ptr<Trial>& trial, Outcome outcome);
     Outcome ask_trial(const TrialTask& task);
+    void stop(const std::shared_ptr<Trial>& trial, const Error& error);
     void hold_main(int slot);
     void note_best(double time_us);
     LaunchSequence sequence_of(const Instance& problem, const Config& config, const Binaries& binaries) const;
@@ -176,6 +178,7 @@ private:
     std::vector<Finalist> load_finalists(std::span<const Config> finalists, std::vector<Outcome>& outcomes);
     bool run_rounds(std::span<const Config> configs, std::vector<Finalist>& finalists, int rounds,
                     std::vector<Outcome>& outcomes);
+    bool load(const Finalist& finalist, Outcome& outcome);
     DeviceState take_rounds(std::vector<Finalist>& finalists, int rounds, std::vector<Outcome>& outcomes,
                             std::size_t& running);
     void warm_up(std::vector<Finalist>& finalists, Clock::time_point since, std::size_t& running);
@@ -294,6 +297,7 @@ void RealBench::submit(const Config& config) {
 
 /// On the pool's thread, or the caller's when the binaries were there already.
 void RealBench::take_binaries(const std::shared_ptr<Trial>& trial, BinariesResult result) {
+    if (result.obstacle) return stop(trial, *result.obstacle);
     if (!result.binaries) return finish(trial, std::move(result.failure));
     try {
         const CandidateTask candidate = candidate_of(instance(), trial->config, result.binaries, 0);
@@ -367,7 +371,12 @@ void RealBench::try_out(const std::shared_ptr<Trial>& trial, const TrialTask& ta
         if (trial->cancelled) return;
     }
     const auto start = Clock::now();
-    Outcome outcome = ask_trial(task);
+    Outcome outcome;
+    try {
+        outcome = ask_trial(task);
+    } catch (const Error& e) {  // the worker does not start, or its device is gone: another config would meet the same
+        return stop(trial, e);
+    }
     log_.extend("trials", start, Clock::now());
     if (outcome.ok()) {
         note_best(outcome.time_us);
@@ -400,9 +409,15 @@ Outcome RealBench::ask_trial(const TrialTask& task) {
     } catch (const FrameError& e) {
         lane_.retire();
         return {.ending = Ending::crashed, .reason = e.what()};
-    } catch (const Error& e) {
-        return {.ending = Ending::crashed, .reason = e.what()};
     }
+}
+
+void RealBench::stop(const std::shared_ptr<Trial>& trial, const Error& error) {
+    {
+        const std::lock_guard lock{mutex_};
+        trial->obstacle = std::make_shared<const Error>(error);
+    }
+    finish(trial, {.ending = Ending::crashed, .reason = error.what()});
 }
 
 /// The re-check of a large problem may have needed the room.
@@ -441,6 +456,7 @@ Outcome RealBench::next(const std::function<void()>& idle) {
         lock.lock();
     }
     trials_.pop_front();
+    throw_obstacle(trial->obstacle);
     return trial->outcome;
 }
 
@@ -492,6 +508,7 @@ std::vector<RealBench::Finalist> RealBench::load_finalists(std::span<const Confi
     for (std::size_t i = 0; i < configs.size(); ++i) {
         const BinariesResult result = binaries[i].get();
         if (!outcomes[i].ok()) continue;
+        throw_obstacle(result.obstacle);
         if (!result.binaries) {
             outcomes[i] = result.failure;
             continue;
@@ -531,7 +548,8 @@ bool RealBench::run_rounds(std::span<const Config> configs, std::vector<Finalist
             for (Finalist& finalist : finalists)
                 if (const auto known = known_us_.find(configs[finalist.number].text()); known != known_us_.end())
                     finalist.about_us = known->second;
-            for (; running < finalists.size(); ++running) lane_.ask(Message::load, finalists[running].task, patience_);
+            for (; running < finalists.size(); ++running)
+                if (!load(finalists[running], outcomes[finalists[running].number])) return false;
             for (const Finalist& finalist : finalists) outcomes[finalist.number].samples_us.clear();
             warm_up(finalists, start, running);
             const auto begin = Clock::now();
@@ -548,6 +566,19 @@ bool RealBench::run_rounds(std::span<const Config> configs, std::vector<Finalist
             return false;
         }
     });
+}
+
+/// False: there is no room for it beside those before, which are unloaded; its outcome says so.
+bool RealBench::load(const Finalist& finalist, Outcome& outcome) {
+    try {
+        lane_.ask(Message::load, finalist.task, patience_);
+        return true;
+    } catch (const Error& e) {
+        if (e.kind() != Error::Kind::device) throw;
+        outcome = {.ending = Ending::out_of_memory, .reason = e.what()};
+    }
+    lane_.ask(Message::unload, nlohmann::json::object(), patience_);
+    return false;
 }
 
 /// Samples of each finalist in turn, in an order of its own each round. running: whom a loss is laid to
@@ -696,6 +727,7 @@ Verification RealBench::verify(const Config& config) {
 std::optional<Outcome> RealBench::check_on(const Instance& problem, const Config& config,
                                            std::shared_ptr<const HeldProblem> held, Verification& verification) {
     const BinariesResult result = store_.get(problem.sources(config), arch());
+    throw_obstacle(result.obstacle);
     if (!result.binaries) return result.failure;
     TrialTask task = trial_task(candidate_of(problem, config, result.binaries, held->task.slot));
     task.measure = false;
