@@ -126,7 +126,9 @@ std::string open_nvrtc(Nvrtc& result) {
 #undef NVRTC_CALL
 #undef NVRTC_CALL_OPTIONAL
     result.path = library->path("nvrtcVersion");
-    if (!missing.empty()) return fmt::format("{} lacks {}, so it is no NVRTC of 12.0 or newer", result.path, missing);
+    if (!missing.empty())
+        return fmt::format("{} lacks {}, so it is no NVRTC of 12.0 or newer",
+                           result.path.empty() ? environment("AUTOTUNE_NVRTC") : result.path, missing);
     if (result.calls.nvrtcVersion(&result.major, &result.minor) != NVRTC_SUCCESS || result.major < oldest_major)
         return fmt::format("NVRTC {}.{} at {} is too old: 12.0 is the oldest that works", result.major, result.minor,
                            result.path);

@@ -45,6 +45,7 @@ void keep(const Instance& instance, const CompiledConfig& compiled, BinaryStore&
 /// Compiles every valid config of each problem, without a GPU, and keeps the binaries beside the database.
 int run_build(const Request& request, Console& console) {
     const Session session{request, console};
+    nvrtc();  // without a compiler no config has a chance, and none is to blame
     const DeviceLimits limits = session.limits();
     const bool kept = request.db != "none";
     std::optional<BinaryStore> binaries;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "tools/format.h"
+#include "tuner/model/printable.h"
 
 namespace autotune {
 namespace {
@@ -63,9 +64,9 @@ std::string render(const Progress& p, std::size_t width) {
 
 std::string render_message(std::string_view level, std::string_view text, std::string_view help, bool colour) {
     const std::string_view code = level == "error" ? "\x1b[1;31m" : level == "warning" ? "\x1b[1;33m" : "\x1b[1m";
-    std::string message =
-        colour ? fmt::format("{}{}:\x1b[0m {}\n", code, level, text) : fmt::format("{}: {}\n", level, text);
-    if (!help.empty()) message += fmt::format("help: {}\n", help);
+    std::string message = colour ? fmt::format("{}{}:\x1b[0m {}\n", code, level, printable(text))
+                                 : fmt::format("{}: {}\n", level, printable(text));
+    if (!help.empty()) message += fmt::format("help: {}\n", printable(help));
     return message;
 }
 
@@ -92,7 +93,7 @@ Console::~Console() { erase_status(); }
 
 void Console::result(std::string_view text) {
     erase_status();
-    if (!options_.json) write_all(stdout, fmt::format("{}\n", text));
+    if (!options_.json) write_all(stdout, fmt::format("{}\n", printable(text)));
 }
 
 void Console::json_line(std::string_view object) {
@@ -100,11 +101,11 @@ void Console::json_line(std::string_view object) {
 }
 
 void Console::line(std::string_view text) {
-    if (options_.verbosity != Verbosity::quiet) to_stderr(fmt::format("{}\n", text));
+    if (options_.verbosity != Verbosity::quiet) to_stderr(fmt::format("{}\n", printable(text)));
 }
 
 void Console::trial_line(std::string_view text) {
-    if (options_.verbosity >= Verbosity::trials) to_stderr(fmt::format("{}\n", text));
+    if (options_.verbosity >= Verbosity::trials) to_stderr(fmt::format("{}\n", printable(text)));
 }
 
 void Console::status(const Progress& progress) {

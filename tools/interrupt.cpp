@@ -18,6 +18,7 @@ extern "C" void on_signal(int signal) {
 void watch_interrupts() {
     std::signal(SIGINT, on_signal);
     std::signal(SIGTERM, on_signal);
+    if (std::signal(SIGHUP, on_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup wants it to go on
 }
 
 int interrupted() { return code; }

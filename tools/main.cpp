@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
-#include <csignal>
 #include <cstdio>
 #include <exception>
 
 #include "autotune/error.h"
 #include "tools/interrupt.h"
 #include "tools/request.h"
+#include "tools/startup.h"
 #include "tools/subcommands.h"
 
 using namespace autotune;
@@ -26,7 +26,7 @@ int run(int count, char** arguments) {
 }  // namespace
 
 int main(int count, char** arguments) {
-    std::signal(SIGPIPE, SIG_IGN);
+    prepare_process();
     watch_interrupts();
     try {
         return run(count, arguments);

@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cmath>
+#include <limits>
 
 #include "autotune/error.h"
 #include "tools/subcommands.h"
@@ -40,7 +42,7 @@ struct Texts {
     bool quiet = false;
     int verbose = 0;
     std::string op;
-    std::uint64_t run = 0, trial = 0;
+    std::string seed, workers, trial_limit, compile_limit, run, trial;  // numbers: CLI11 would take -1 for 2^64 - 1
 };
 
 void add_common(CLI::App& app, Request& request, Texts& texts) {
@@ -62,11 +64,11 @@ void add_search(CLI::App& app, Request& request, Texts& texts) {
     for (const StrategyEntry& row : strategies()) names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
     app.add_option("--strategy", request.strategy, names);
     app.add_option("--budget", texts.budget, "a problem's time or trials, or both: 60s, 200, 60s,200");
-    app.add_option("--seed", request.seed, "of the search and the inputs");
+    app.add_option("--seed", texts.seed, "of the search and the inputs");
     app.add_option("--effort", texts.effort, "quick, normal or full");
-    app.add_option("--workers", request.workers, "compile workers; default: one a core");
-    app.add_option("--trial-limit", request.trial_limit_s, "seconds that a candidate may run");
-    app.add_option("--compile-limit", request.compile_limit_s, "seconds that a compile may take");
+    app.add_option("--workers", texts.workers, "compile workers; default: one a core");
+    app.add_option("--trial-limit", texts.trial_limit, "seconds that a candidate may run");
+    app.add_option("--compile-limit", texts.compile_limit, "seconds that a compile may take");
     app.add_flag("--fresh", request.fresh, "try again what earlier runs found out");
 }
 
@@ -127,6 +129,36 @@ Choice choice_of(std::string_view flag, const std::string& text,
     throw usage(fmt::format("{} is {}, not '{}'", flag, fmt::join(names, ", "), text));
 }
 
+/// Throws Error{usage} unless the text is a whole number from `least` to `most`.
+std::uint64_t whole_of(std::string_view flag, const std::string& text, std::uint64_t least, std::uint64_t most) {
+    std::uint64_t number = 0;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, number);
+    if (error == std::errc{} && rest == end && number >= least && number <= most) return number;
+    throw usage(fmt::format("{} takes a whole number from {} to {}, not '{}'", flag, least, most, text));
+}
+
+/// `10`, `0.5` or `10s`.
+double seconds_of(std::string_view flag, std::string_view text) {
+    constexpr double most = 86400;
+    double number = 0;
+    const char* end = text.data() + text.size() - (text.ends_with('s') ? 1 : 0);
+    const auto [rest, error] = std::from_chars(text.data(), end, number);
+    if (error == std::errc{} && rest == end && number > 0 && number <= most) return number;
+    throw usage(fmt::format("{} takes seconds, more than 0 and at most {}, not '{}'", flag, most, text));
+}
+
+void read_numbers(const Texts& texts, Request& request) {
+    constexpr std::uint64_t any = std::numeric_limits<std::int64_t>::max();  // what a database can hold
+    constexpr std::uint64_t most_workers = 1024;
+    if (!texts.seed.empty()) request.seed = whole_of("--seed", texts.seed, 0, any);
+    if (!texts.workers.empty()) request.workers = whole_of("--workers", texts.workers, 0, most_workers);
+    if (!texts.run.empty()) request.run = whole_of("--run", texts.run, 1, any);
+    if (!texts.trial.empty()) request.trial = whole_of("--trial", texts.trial, 1, any);
+    if (!texts.trial_limit.empty()) request.trial_limit_s = seconds_of("--trial-limit", texts.trial_limit);
+    if (!texts.compile_limit.empty()) request.compile_limit_s = seconds_of("--compile-limit", texts.compile_limit);
+}
+
 void read_console(const Texts& texts, ConsoleOptions& console) {
     console.progress = choice_of<ProgressMode>("--progress", texts.progress,
                                                {{"auto", ProgressMode::automatic},
@@ -169,6 +201,11 @@ Parsed parse_subcommand(const Subcommand& sub, std::vector<std::string> argument
         app.parse(arguments);
     } catch (const CLI::CallForHelp&) {
         return {.request = std::nullopt, .text = app.help()};
+    } catch (const CLI::ArgumentMismatch& e) {
+        const std::string what = e.what(), flag = what.substr(0, what.find(':'));
+        const bool none = what.find("missing") != std::string::npos;
+        throw usage(fmt::format("{} {}", flag, none ? "takes a value, and none is given" : "is given more than once"),
+                    fmt::format("autotune {} --help", sub.name));
     } catch (const CLI::ParseError& e) {
         throw usage(fmt::format("{} for '{}'", e.what(), sub.name), fmt::format("autotune {} --help", sub.name));
     }
@@ -182,8 +219,7 @@ Parsed parse_subcommand(const Subcommand& sub, std::vector<std::string> argument
     if (!texts.budget.empty()) request.budget = budget_from_text(texts.budget);
     request.effort = choice_of<Effort>("--effort", texts.effort,
                                        {{"quick", Effort::quick}, {"normal", Effort::normal}, {"full", Effort::full}});
-    if (texts.run) request.run = texts.run;
-    if (texts.trial) request.trial = texts.trial;
+    read_numbers(texts, request);
     read_console(texts, request.console);
     return {.request = request, .text = {}};
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <set>
 
@@ -21,6 +22,7 @@ namespace {
 
 constexpr std::size_t longest_line = 64 * 1024;
 constexpr std::size_t most_problems = 100'000;
+constexpr std::int64_t most_alignment = 1 << 20;
 
 Error usage(const std::string& message, const std::string& help = {}) { return {Error::Kind::usage, message, help}; }
 
@@ -38,19 +40,40 @@ std::int64_t whole(std::string_view name, const Value& value) {
     throw usage(fmt::format("{}={} is no whole number", name, to_text(value)));
 }
 
+/// What is no power of two is refused where the tensor is known.
+int alignment(std::string_view name, const Value& value) {
+    const std::int64_t bytes = whole(name, value);
+    if (bytes >= 1 && bytes <= most_alignment) return static_cast<int>(bytes);
+    throw usage(
+        fmt::format("{}={} is no alignment: it takes a power of two from 1 to {}", name, bytes, most_alignment));
+}
+
 Error no_gpu(const std::string& what) {
     return {Error::Kind::device, what,
             "on a machine without a GPU these work: autotune ops, space, build and check, each with --gpu sm_86"};
 }
 
+/// Like getline, but reads no further than is allowed: /dev/zero is one line without an end.
+bool next_line(std::istream& stream, std::string& line) {
+    line.clear();
+    for (char c = 0; line.size() <= longest_line && stream.get(c);) {
+        if (c == '\n') return true;
+        line += c;
+    }
+    return !line.empty();
+}
+
 std::vector<AskedProblem> read_problems_file(const std::string& path, const OpSet& ops, const std::string& op) {
+    std::error_code ignored;
     std::ifstream stream{path};
-    if (!stream) throw usage(fmt::format("the problems file '{}' cannot be read", path));
+    if (!stream || std::filesystem::is_directory(path, ignored))
+        throw usage(fmt::format("the problems file '{}' cannot be read", path));
     std::vector<AskedProblem> problems;
     std::string line;
-    for (std::size_t number = 1; std::getline(stream, line); ++number) {
+    for (std::size_t number = 1; next_line(stream, line); ++number) {
         const std::string origin = fmt::format("{}:{}", path, number);
         if (line.size() > longest_line) throw usage(fmt::format("{}: the line is longer than 64 KiB", origin));
+        if (number == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // an editor's mark of UTF-8
         if (const std::size_t hash = line.find('#'); hash != std::string::npos) line.erase(hash);
         const std::size_t begin = line.find_first_not_of(" \t\r");
         if (begin == std::string::npos) continue;
@@ -197,7 +220,7 @@ std::pair<std::vector<std::pair<std::string, Value>>, Binding> split_problem(con
     for (const auto& [name, value] : text) {
         const std::size_t dot = name.find('.');
         if (dot != std::string::npos && name.substr(dot) == ".align" && op.tensor(name.substr(0, dot)))
-            binding.align.emplace_back(name.substr(0, dot), static_cast<int>(whole(name, value)));
+            binding.align.emplace_back(name.substr(0, dot), alignment(name, value));
         else if (strides.contains(name))
             binding.strides.emplace_back(name, whole(name, value));
         else if (std::ranges::find(op.scalars, name, &Scalar::name) != op.scalars.end())

@@ -211,4 +211,30 @@ TEST_F(CommandLine, ProblemsFilesNameTheLineThatIsWrong) {
     EXPECT_NE(r.err.find("shapes.txt:3: "), std::string::npos) << r.err;
 }
 
+TEST_F(CommandLine, ProblemsFilesMayBeginWithAMarkAndNeedNoEnd) {
+    write("shapes.txt", "\xEF\xBB\xBFsoftmax rows=4,cols=8");
+    EXPECT_EQ(run("space --problems shapes.txt --gpu sm_86").code, 0);
+    const Answer endless = run("space --problems /dev/zero --gpu sm_86");
+    EXPECT_EQ(endless.code, 1);
+    EXPECT_NE(endless.err.find("/dev/zero:1: the line is longer than 64 KiB"), std::string::npos) << endless.err;
+    const Answer directory = run("space --problems . --gpu sm_86");
+    EXPECT_EQ(directory.code, 1);
+    EXPECT_NE(directory.err.find("the problems file '.' cannot be read"), std::string::npos) << directory.err;
+}
+
+TEST_F(CommandLine, AnAlignmentBeyondAllNumbersIsNotTakenForAnother) {
+    const Answer r = run("space softmax --problem x.align=4294967312 --gpu sm_86");  // 2^32 + 16
+    EXPECT_EQ(r.code, 1);
+    EXPECT_NE(r.err.find("x.align=4294967312 is no alignment"), std::string::npos) << r.err;
+}
+
+TEST_F(CommandLine, BuildWithoutACompilerEndsAtOnceWithThree) {
+    write("nvrtc.so", "no library");
+    ::setenv("AUTOTUNE_NVRTC", (folder / "nvrtc.so").c_str(), 1);
+    const Answer r = run("build softmax --gpu sm_86");
+    ::unsetenv("AUTOTUNE_NVRTC");
+    EXPECT_EQ(r.code, 3);
+    EXPECT_NE(r.err.find("AUTOTUNE_NVRTC is '"), std::string::npos) << r.err;
+}
+
 }  // namespace

@@ -51,6 +51,14 @@ TEST(Console, MessagesHaveALevelAndAHelpThatCanBePasted) {
     EXPECT_EQ(render_message("note", "said once", "", false), "note: said once\n");
 }
 
+TEST(Console, WhatAFileOrADatabaseSaysDoesNotSteerTheTerminal) {
+    EXPECT_EQ(render_message("error",
+                             "op '\x1b[31m\x07' \xC2\x9B"
+                             "1m \xC3\xA4\tb\nc",
+                             "a\x7f", false),
+              "error: op '?[31m?' ?1m \xC3\xA4\tb\nc\nhelp: a?\n");
+}
+
 TEST(Console, ColourNeverCarriesMeaningAlone) {
     const std::string coloured = render_message("warning", "text", "", true);
     EXPECT_NE(coloured.find("warning:"), std::string::npos);

@@ -64,6 +64,30 @@ TEST(Request, BadValuesAreNamed) {
     EXPECT_EQ(message_of({"tune", "softmax", "--effort", "great"}), "--effort is quick, normal, full, not 'great'");
 }
 
+TEST(Request, NumbersAreThoseThatAreMeant) {
+    const Request request =
+        parse({"tune", "softmax", "--seed", "7", "--workers", "3", "--trial-limit", "2.5", "--compile-limit", "20s"});
+    EXPECT_EQ(request.seed, 7u);
+    EXPECT_EQ(request.workers, 3u);
+    EXPECT_EQ(request.trial_limit_s, 2.5);
+    EXPECT_EQ(request.compile_limit_s, 20);
+    for (const char* number : {"-1", "x", "0x10", "1.5", "99999999999999999999999"})
+        EXPECT_EQ(message_of({"tune", "softmax", "--seed", number}),
+                  std::string{"--seed takes a whole number from 0 to 9223372036854775807, not '"} + number + "'");
+    EXPECT_EQ(message_of({"tune", "softmax", "--workers", "-1"}),
+              "--workers takes a whole number from 0 to 1024, not '-1'");
+    EXPECT_EQ(message_of({"why", "softmax", "--trial", "0"}),
+              "--trial takes a whole number from 1 to 9223372036854775807, not '0'");
+    for (const char* seconds : {"0", "-1", "nan", "inf", "1e300", "1e", "s", "2m"})
+        EXPECT_EQ(message_of({"tune", "softmax", "--trial-limit", seconds}),
+                  std::string{"--trial-limit takes seconds, more than 0 and at most 86400, not '"} + seconds + "'");
+}
+
+TEST(Request, AFlagGivenTwiceOrWithoutItsValueIsNamed) {
+    EXPECT_EQ(message_of({"tune", "--op", "softmax", "--op", "gemm"}), "--op is given more than once");
+    EXPECT_EQ(message_of({"tune", "softmax", "--db"}), "--db takes a value, and none is given");
+}
+
 TEST(Request, HelpNamesEverySubcommandAndTheExitCodes) {
     const char* words[] = {"autotune", "--help"};
     const std::string text = parse_request(2, words).text;

@@ -8,6 +8,7 @@
 #include "tests/support/made_up_op.h"
 #include "tests/support/scripted_bench.h"
 #include "tools/interrupt.h"
+#include "tools/startup.h"
 #include "tools/tune.h"
 
 using namespace autotune;
@@ -26,6 +27,7 @@ Outcome answer(const Config& config, std::chrono::milliseconds pause) {
 
 int main(int count, char** arguments) {
     const std::chrono::milliseconds pause{std::strtol(arguments[1], nullptr, 10)};
+    prepare_process();
     watch_interrupts();
     try {
         const Request request = *parse_request(count - 1, arguments + 1).request;

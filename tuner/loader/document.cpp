@@ -9,6 +9,7 @@
 #include "autotune/error.h"
 #include "tuner/loader/nesting.h"
 #include "tuner/loader/toml.h"
+#include "tuner/model/printable.h"
 
 namespace autotune {
 namespace {
@@ -25,17 +26,6 @@ struct Refusal {
     Position at;
     std::string why;
 };
-
-/// Texts of an op file come back in messages and tables; one that steers a terminal would forge what people read.
-/// Control characters are those below a blank but tab and newline, DEL, and C1, which UTF-8 writes as c2 80 to c2 9f.
-bool steers_a_terminal(std::string_view text) noexcept {
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        const auto c = static_cast<unsigned char>(text[i]);
-        if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f) return true;
-        if (c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0) return true;
-    }
-    return false;
-}
 
 void require_plain(std::string_view text, Position at) {
     if (steers_a_terminal(text)) throw Refusal{at, "a text in an op file has no control characters"};
