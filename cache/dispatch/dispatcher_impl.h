@@ -98,6 +98,7 @@ struct Dispatcher::Impl {
     int current_device() const noexcept;
     // resolving.cpp
     Decision resolve(Call call, const Failure& failure);
+    std::optional<Decision> after_failure(const Call& call, const Failure& failure);
     Instance instance_of(const Call& call, const DeviceLimits& limits) const;
     /// nullopt: under capture, and something would have to be loaded.
     std::shared_ptr<Plan> plan_of(const Call& call, const Instance& instance, const Candidate& candidate);

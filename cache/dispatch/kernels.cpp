@@ -12,7 +12,9 @@ namespace autotune {
 namespace {
 
 [[noreturn]] void refuse(CUresult code, const std::string& action) {
-    throw Error{Error::Kind::device, fmt::format("{} while {}", name_of(code), action)};
+    throw DeviceFailure{{.kind = fault_row(code).kind,
+                         .code = static_cast<int>(code),
+                         .message = fmt::format("{} while {}", name_of(code), action)}};
 }
 
 /// What a tuner compiles the source for, so that what was measured is what runs.

@@ -49,11 +49,12 @@ public:
 
     /// The kernels of a config on a device. versions: of NVRTC, the one that made what was measured first.
     /// loaded_only: as under capture; then nullopt where something would have to be loaded.
-    /// Throws Error: no binary and no compiler, a source that does not compile, a binary that does not load.
+    /// Throws Error: no binary and no compiler, a source that does not compile; DeviceFailure for a binary that does
+    /// not load.
     std::optional<KernelSet> get(const Instance& instance, const Config& config, int device,
                                  std::span<const std::pair<int, int>> versions, bool loaded_only);
 
-    /// A kernel of the set, ready in the current context. Throws Error when there is none of that name.
+    /// A kernel of the set, ready in the current context. Throws DeviceFailure when there is none of that name.
     CUfunction function(const KernelSet& set, const std::string& source, const std::string& entry,
                         std::uint32_t shared_bytes, std::uint32_t cluster_blocks);
     CUdeviceptr variable(const KernelSet& set, const std::string& source, const std::string& symbol,

@@ -73,7 +73,7 @@ inline constexpr std::size_t most_arguments = 64, most_tensor_maps = 8;
 
 /// Numbers of a config for an instance, the kernels in place. scalars_given: how many scalars each call brings; their
 /// values are read at each call where an argument is just that scalar.
-/// Throws Error when a launch cannot be planned: too many arguments, a kernel that is not in its library.
+/// Throws Error when a launch cannot be planned (too many arguments), DeviceFailure for what the driver refuses.
 void fill_plan(Plan& plan, const Instance& instance, const Config& config, Kernels& kernels, const KernelSet& set,
                std::size_t scalars_given);
 

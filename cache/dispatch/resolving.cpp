@@ -263,6 +263,18 @@ void Dispatcher::Impl::note_miss(const Instance& instance, const DeviceIdentity&
                         device.name));
 }
 
+/// A plan that worked before has failed: it goes. An answer where no other config would do better.
+std::optional<Decision> Dispatcher::Impl::after_failure(const Call& call, const Failure& failure) {
+    if (!blames_candidate(failure.status))
+        return nothing(fmt::format("the launch failed: {}", name_of(failure.status)), failure.status);
+    if (failure.status != CUDA_ERROR_OUT_OF_MEMORY) failed.insert(failure.candidate);  // memory may come back
+    drop(call.site, failure.candidate);
+    log(fmt::format("a kernel of '{}' failed to launch ({}), so the next config runs", call.site.op->name,
+                    name_of(failure.status)));
+    if (failure.repeatable) return std::nullopt;
+    return nothing("a kernel failed after another one had changed the data", failure.status);
+}
+
 Decision Dispatcher::Impl::resolve(Call call, const Failure& failure) {
     const std::lock_guard lock{mutex};
     if (process != ::getpid())
@@ -273,16 +285,8 @@ Decision Dispatcher::Impl::resolve(Call call, const Failure& failure) {
         look_for_news(false);
         reclaim();
     }
-    if (!failure.candidate.empty()) {
-        if (!blames_candidate(failure.status))
-            return nothing(fmt::format("the launch failed: {}", name_of(failure.status)), failure.status);
-        if (failure.status != CUDA_ERROR_OUT_OF_MEMORY) failed.insert(failure.candidate);  // memory may come back
-        drop(call.site, failure.candidate);
-        log(fmt::format("a kernel of '{}' failed to launch ({}), so the next config runs", call.site.op->name,
-                        name_of(failure.status)));
-        if (!failure.repeatable)
-            return nothing("a kernel failed after another one had changed the data", failure.status);
-    }
+    if (!failure.candidate.empty())
+        if (auto end = after_failure(call, failure)) return *end;
     const DeviceState& device = device_state(call.device);
     if (!device.failed.empty()) return nothing(device.failed, CUDA_ERROR_NO_DEVICE);
 

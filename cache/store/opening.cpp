@@ -394,8 +394,10 @@ void replace_damaged(Opened& opened, const Store::Options& options, bool trials)
 
 void reopen_replaced(Opened& opened, const Store::Options& options) {
     const fs::path trials = trials_path(opened.path);
-    if (opened.tune.moved()) opened.tune = open_file(opened.path, tune_schema, Database::Access::write, options.patience);
-    if (opened.trials.moved()) opened.trials = open_file(trials, trials_schema, Database::Access::write, options.patience);
+    if (opened.tune.moved())
+        opened.tune = open_file(opened.path, tune_schema, Database::Access::write, options.patience);
+    if (opened.trials.moved())
+        opened.trials = open_file(trials, trials_schema, Database::Access::write, options.patience);
 }
 
 fs::path spool_folder(const fs::path& database) { return database.parent_path() / "spool"; }

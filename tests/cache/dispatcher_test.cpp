@@ -446,6 +446,20 @@ TEST_F(Dispatching, WantOfMemoryPassesAndTheWinnerRunsAgain) {
     EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
 }
 
+TEST_F(Dispatching, WantOfMemoryForABinaryPassesToo) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    const std::string winner = vector_config(8, 128).text();
+    driver.on_load = [winner](const std::string& binary) {
+        return binary == winner ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    };
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::default_config);
+    driver.on_load = {};
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
+}
+
 TEST_F(Dispatching, ATunedConfigRunsWhereNoDefaultDoes) {
     Op op = scale_op();
     for (Variant& variant : op.variants)

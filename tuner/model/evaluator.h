@@ -165,6 +165,11 @@ inline Cell truth_of(const Cell& cell, const ExpressionNode& where) noexcept {
 
 }  // namespace evaluator
 
+template <class Names>
+Cell evaluate_chain(const ExpressionNode& node, const Names& names);
+template <class Names>
+Cell evaluate_call(const ExpressionNode& node, const Names& names);
+
 /// Evaluates a tree. Names answers `Cell name(const ExpressionNode&)` for names and slots and
 /// `Cell tensor_fact(const ExpressionNode&)`. Sides not taken are not looked at, so they may name unknown things.
 template <class Names>
@@ -202,49 +207,58 @@ Cell evaluate(const ExpressionNode& node, const Names& names) {
             if (condition.failed()) return condition;
             return child(condition.truth() ? 1 : 2);
         }
-        case NodeKind::compare: {
-            Cell left = child(0);
-            if (left.failed()) return left;
-            for (std::size_t i = 0; i < node.relations.size(); ++i) {
-                const ExpressionNode& operand = *node.children[i + 1];
-                const Relation relation = node.relations[i];
-                if (relation == Relation::in || relation == Relation::not_in) {
-                    bool found = false;
-                    for (const auto& element : operand.children) {
-                        const Cell same = evaluator::related(Relation::equal, left, evaluate(*element, names), node);
-                        if (same.failed()) return same;
-                        found = found || same.truth();
-                    }
-                    if (found != (relation == Relation::in)) return Cell::of(false);
-                    continue;  // a list ends its chain: the parser sees to it
-                }
-                const Cell right = evaluate(operand, names);
-                const Cell holds = evaluator::related(relation, left, right, node);
-                if (holds.failed() || !holds.truth()) return holds;
-                left = right;
-            }
-            return Cell::of(true);
-        }
-        case NodeKind::call: {
-            // Two arguments are folded at a time, so that min and max of any number need no array.
-            const Cell first = child(0);
-            if (first.failed()) return first;
-            if (node.children.size() == 1) return evaluator::called(node, std::span{&first, 1});
-            Cell pair[2] = {first, Cell{}};
-            for (std::size_t i = 1; i < node.children.size(); ++i) {
-                pair[1] = child(i);
-                if (pair[1].failed()) return pair[1];
-                pair[0] = evaluator::called(node, pair);
-                if (pair[0].failed()) return pair[0];
-            }
-            return pair[0];
-        }
+        case NodeKind::compare:
+            return evaluate_chain(node, names);
+        case NodeKind::call:
+            return evaluate_call(node, names);
         default: {
             const Cell a = child(0);
             if (a.failed()) return a;
             return evaluator::arithmetic(node.kind, a, child(1), node);
         }
     }
+}
+
+/// `a < b <= c`; a list ends its chain: the parser sees to it.
+template <class Names>
+Cell evaluate_chain(const ExpressionNode& node, const Names& names) {
+    Cell left = evaluate(*node.children[0], names);
+    if (left.failed()) return left;
+    for (std::size_t i = 0; i < node.relations.size(); ++i) {
+        const ExpressionNode& operand = *node.children[i + 1];
+        const Relation relation = node.relations[i];
+        if (relation == Relation::in || relation == Relation::not_in) {
+            bool found = false;
+            for (const auto& element : operand.children) {
+                const Cell same = evaluator::related(Relation::equal, left, evaluate(*element, names), node);
+                if (same.failed()) return same;
+                found = found || same.truth();
+            }
+            if (found != (relation == Relation::in)) return Cell::of(false);
+            continue;
+        }
+        const Cell right = evaluate(operand, names);
+        const Cell holds = evaluator::related(relation, left, right, node);
+        if (holds.failed() || !holds.truth()) return holds;
+        left = right;
+    }
+    return Cell::of(true);
+}
+
+/// Two arguments are folded at a time, so that min and max of any number need no array.
+template <class Names>
+Cell evaluate_call(const ExpressionNode& node, const Names& names) {
+    const Cell first = evaluate(*node.children[0], names);
+    if (first.failed()) return first;
+    if (node.children.size() == 1) return evaluator::called(node, std::span{&first, 1});
+    Cell pair[2] = {first, Cell{}};
+    for (std::size_t i = 1; i < node.children.size(); ++i) {
+        pair[1] = evaluate(*node.children[i], names);
+        if (pair[1].failed()) return pair[1];
+        pair[0] = evaluator::called(node, pair);
+        if (pair[0].failed()) return pair[0];
+    }
+    return pair[0];
 }
 
 /// How many lets may use each other in a row: each is a level of recursion more, with an expression's own on top.
