@@ -114,7 +114,11 @@ Dispatcher::Impl::~Impl() {
 }
 
 void Dispatcher::Impl::log(std::string sentence) {
-    if (options.log && said.size() < most_misses && said.insert(sentence).second) options.log(sentence);
+    if (!options.log || said.size() >= most_misses || !said.insert(sentence).second) return;
+    try {
+        options.log(sentence);
+    } catch (...) {  // a line that cannot be written is no reason to launch nothing
+    }
 }
 
 // -- the databases

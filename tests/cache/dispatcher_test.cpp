@@ -275,6 +275,14 @@ TEST_F(Dispatching, AForeignFileIsIgnoredWithOneLine) {
     EXPECT_EQ(logged.size(), 2u) << "the file once, the miss once";
 }
 
+TEST_F(Dispatching, ALogThatThrowsCostsItsLineOnly) {
+    std::ofstream{folder / "tune.db"} << "not a database";
+    auto with_log = options();
+    with_log.log = [](const std::string&) { throw 42; };
+    Dispatcher dispatcher{with_log};
+    EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::default_config);
+}
+
 TEST_F(Dispatching, ALockedDatabaseCostsOnlyTheCallsUntilItIsFree) {
     tuned(1024, {{vector_config(8, 128), 40.0}});
     put_binary(vector_config(8, 128), 1024);
