@@ -48,7 +48,8 @@ bool write_file_whole(const fs::path& path, std::span<const std::byte> bytes) {
 }
 
 std::optional<std::vector<std::byte>> read_file_whole(const fs::path& path) {
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    // A pipe that lies there would be waited for without O_NONBLOCK, which means nothing to a file.
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) return std::nullopt;
     struct stat status {};
     std::vector<std::byte> bytes;

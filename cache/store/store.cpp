@@ -223,7 +223,7 @@ std::size_t Store::fold_spools() {
         if (contents->refused == 0)
             fs::remove(file, error);
         else if (const fs::path to = set_spool_aside(file); !to.empty())
-            impl_->warn(fmt::format("{} of '{}' cannot be read by this program and are kept in '{}'",
+            impl_->warn(fmt::format("{} of '{}' cannot be read by this program: kept in '{}'",
                                     contents->refused == 1 ? "1 line" : fmt::format("{} lines", contents->refused),
                                     shown(file), to.filename().string()));
     }

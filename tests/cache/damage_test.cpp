@@ -297,12 +297,13 @@ TEST_F(OwnPlace, SpooledLinesThatNobodyHereCanReadAreKept) {
 }
 
 TEST_F(OwnPlace, ASpoolFileThatCannotBeReadWaits) {
-    fs::create_directories(folder_ / "1/spool/host-1-2-3.jsonl");  // a folder cannot be read as a file
+    fs::create_directories(folder_ / "1/spool/host-1-2-3.jsonl");                  // a folder cannot be read as a file
+    ASSERT_EQ(::mkfifo((folder_ / "1/spool/host-1-2-4.jsonl").c_str(), 0600), 0);  // nor can a pipe, and nobody waits
     fs::permissions(folder_ / "1", fs::perms::owner_all);
     Store store = open();
     EXPECT_EQ(store.fold_spools(), 0u);
     EXPECT_TRUE(fs::exists(folder_ / "1/spool/host-1-2-3.jsonl"));
-    EXPECT_EQ(warnings_.size(), 1u);
+    EXPECT_EQ(warnings_.size(), 2u);
 }
 
 TEST_F(OwnPlace, AReaderWithSpoolFilesStillSeesThatTheDatabaseChanges) {
