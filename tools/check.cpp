@@ -65,7 +65,7 @@ private:
     void check_on_gpu(const AskedProblem& problem) {
         const PresentGpu gpu = session_.gpus().front();
         if (!bench_) bench_ = make_worker_bench(session_.worker_options(gpu.ordinal));
-        const Instance instance = Session::instance(problem, gpu.identity.limits);
+        const Instance instance = bench_->sized(Session::instance(problem, gpu.identity.limits));
         heading(instance);
         const std::vector<Config> configs = configs_of(request_, instance, console_);
         if (configs.empty()) return;

@@ -165,7 +165,7 @@ public:
                 instances.push_back(Session::instance(problem, gpu.identity.limits));
             const std::unique_ptr<Bench> bench = source_.bench(session_, gpu);
             for (const Instance& instance : instances) {
-                tune_one(*bench, instance, gpu.identity);
+                tune_one(*bench, bench->sized(instance), gpu.identity);
                 if (interrupted()) return interrupted();
             }
         }

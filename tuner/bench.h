@@ -53,6 +53,9 @@ class Bench {
 public:
     virtual ~Bench() = default;
 
+    /// The problem with the dims that its input generator sets (`from = "inputs"`); what is prepared must have them.
+    /// Throws Error{usage} when the generator fails.
+    virtual Instance sized(const Instance& instance) { return instance; }
     /// Inputs, reference, timing method. Throws Error when the problem cannot be tried at all.
     virtual Preparation prepare(const Instance& instance) = 0;
 

@@ -126,6 +126,11 @@ public:
     int threads() const { return raw_.threads; }
     std::uint64_t seed() const { return raw_.seed; }
 
+    /// In AUTOTUNE_SIZES only: sets a dim.
+    void set_size(std::string_view name, std::int64_t size) const {
+        *static_cast<std::int64_t*>(tensor(name).data) = size;
+    }
+
     const autotune_tensor_view& tensor(std::string_view name) const {
         for (std::size_t i = 0; i < raw_.tensor_count; ++i)
             if (name == raw_.tensors[i].name) return raw_.tensors[i];
@@ -234,6 +239,15 @@ int run_reference(const autotune_call* raw, Body&& body) noexcept {
         return ::autotune::run_reference(raw, autotune_reference_body_##op);         \
     }                                                                                \
     static void autotune_reference_body_##op([[maybe_unused]] const ::autotune::ReferenceCall& call)
+
+/// Defines what sets the dims that an op declares `from = "inputs"`, in the same file as its AUTOTUNE_INPUTS and before
+/// it: `call.set_size("edges", n)`. It sees seed and fields (such a dim as it is given, or its default, or 1), no tensors.
+#define AUTOTUNE_SIZES(op)                                                                  \
+    static void autotune_sizes_body_##op(const ::autotune::ReferenceCall& call);            \
+    extern "C" int autotune_sizes(const autotune_call* raw) {                               \
+        return ::autotune::run_reference(raw, autotune_sizes_body_##op);                    \
+    }                                                                                       \
+    static void autotune_sizes_body_##op([[maybe_unused]] const ::autotune::ReferenceCall& call)
 
 /// Defines an input generator, which writes the `data` of inputs; same ABI.
 #define AUTOTUNE_INPUTS(op)                                                       \

@@ -319,6 +319,58 @@ TEST(WorkerBench, AReferenceThatCrashesIsAnErrorThatNamesTheOp) {
     }
 }
 
+/// What an error says when the op's problem is completed and prepared.
+std::string trouble_with(const Op& op) {
+    auto bench = make_worker_bench(options());
+    try {
+        bench->prepare(bench->sized(Instance::make(op, {}, bench->device().limits)));
+    } catch (const Error& e) {
+        return e.what();
+    }
+    return {};
+}
+
+TEST(WorkerBench, AReferenceThatReadsJunkIsRefused) {
+    Op op = bad_op();
+    op.tensors.front().fill.junk_beyond = Expression::parse("n - 1");
+    EXPECT_THAT(trouble_with(op), HasSubstr("the reference gives nan at y[65535]"));
+}
+
+// ---- Dims that the inputs say.
+
+Op op_with_inputs(const std::string& code) {
+    Op op = bad_op();
+    op.fields.front().from_inputs = true;
+    op.inputs_cpp = "inputs.cpp";
+    op.files["inputs.cpp"] = "#include <autotune/reference.hpp>\n" + code +
+                             "AUTOTUNE_INPUTS(bad) {\n"
+                             "    const auto& x = call.tensor(\"x\");\n"
+                             "    for (int i = 0; i < x.shape[0]; ++i) static_cast<float*>(x.data)[i] = float(i % 7);\n"
+                             "}\n";
+    return op;
+}
+
+// Goal: a dim that comes from the inputs is the generator's, for the problem and for each seed of the re-check.
+TEST(WorkerBench, AnInputGeneratorSetsDims) {
+    const Op op = op_with_inputs("AUTOTUNE_SIZES(bad) { call.set_size(\"n\", 1024 * std::int64_t(call.seed())); }\n");
+    auto bench = make_worker_bench(options());
+    const Instance asked = Instance::make(op, {}, bench->device().limits), instance = bench->sized(asked);
+    EXPECT_EQ(instance.problem().text(), "n=3072");  // the seed is 3
+    bench->prepare(instance);
+    EXPECT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+    const Verification good = bench->verify(bad_kernel("good"));
+    EXPECT_FALSE(good.failure) << good.failure->reason;
+    EXPECT_EQ(good.seeds, 2);
+    EXPECT_EQ(try_one(*bench, bad_kernel("writes_half")).reason.substr(0, 7), "y[1536]");
+}
+
+TEST(WorkerBench, AGeneratorThatSetsNoLegalDimIsRefused) {
+    EXPECT_THAT(trouble_with(op_with_inputs("")),
+                HasSubstr("the input generator of 'bad' has no AUTOTUNE_SIZES, which sets 'n'"));
+    EXPECT_THAT(trouble_with(op_with_inputs("AUTOTUNE_SIZES(bad) {}\n")),
+                HasSubstr("the input generator of 'bad' sets 'n' to 0, and a dim is from 1 to 2^40"));
+}
+
 TEST(WorkerBench, AReferenceThatGivesNanIsRefused) {
     Op op = bad_op();
     op.files["bad.cpp"] =

@@ -122,7 +122,8 @@ constexpr auto keys = std::to_array<KeyRow>({
     {"fill", "like", expression, false, "", "of `lengths`: `full`, `uniform` or `skewed`, or a field that says it"},
     {"fill", "zeros", expression, false, "", "of `lengths`: whether some are 0"},
     {"fill", "junk_beyond", expression, false, "",
-     "elements of a row from here on must not be read, and hold junk; may name an integer input"},
+     "elements of a row (the last dimension) from here on must not be read, and hold junk; may name an integer input, "
+     "whose elements are spread evenly over the rows"},
 
     {"[work]", "flops", expression, false, "", "operations"},
     {"[work]", "bytes", expression, false, "", "the traffic that no kernel can avoid"},
@@ -141,7 +142,8 @@ constexpr auto keys = std::to_array<KeyRow>({
     {"[[reference.launch]]", "shared", expression, false, "", "dynamic shared memory, bytes"},
     {"[[reference.launch]]", "args", expressions, true, "", "as of a variant's launch, and `value(c)`, `magnitude(c)`"},
 
-    {"[inputs]", "cpp", file, true, "", "a C++ file that says `AUTOTUNE_INPUTS(op)`"},
+    {"[inputs]", "cpp", file, true, "",
+     "a C++ file that says `AUTOTUNE_INPUTS(op)`, and `AUTOTUNE_SIZES(op)` where dims come `from = \"inputs\"`"},
 
     {"[tolerance]", "terms", expression, false, "", "how many terms an element sums"},
     {"[tolerance]", "accumulate", expression, false, "fma mma",

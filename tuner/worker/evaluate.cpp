@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -17,6 +18,8 @@
 namespace autotune {
 namespace {
 
+constexpr std::int64_t largest_dim = std::int64_t{1} << 40;
+
 bool is_read(const TensorTask& tensor) {
     return tensor.present && (tensor.role == Role::in || tensor.role == Role::inout);
 }
@@ -24,11 +27,16 @@ bool is_written(const TensorTask& tensor) {
     return tensor.present && (tensor.role == Role::out || tensor.role == Role::inout);
 }
 
-autotune_reference_fn function_of(const std::string& library, const char* name) {
+/// nullptr: the library has no such function.
+autotune_reference_fn find_function(const std::string& library, const char* name) {
     void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);  // for the life of this process
     if (!handle)
         throw Error{Error::Kind::usage, fmt::format("the library '{}' cannot be loaded: {}", library, dlerror())};
-    auto* function = reinterpret_cast<autotune_reference_fn>(dlsym(handle, name));
+    return reinterpret_cast<autotune_reference_fn>(dlsym(handle, name));
+}
+
+autotune_reference_fn function_of(const std::string& library, const char* name) {
+    const autotune_reference_fn function = find_function(library, name);
     if (!function) throw Error{Error::Kind::usage, fmt::format("the library '{}' has no function '{}'", library, name)};
     return function;
 }
@@ -45,8 +53,8 @@ void parallel(std::size_t count, int threads, const std::function<void(std::size
 /// The arrays of one call and the C structures that point at them.
 class Call {
 public:
-    Call(const EvaluateTask& task, bool generated) : task_{task} {
-        for (const TensorTask& tensor : task.tensors) add(tensor, generated);
+    Call(const EvaluateTask& task, bool generated, std::span<const MappedMemory> contents) : task_{task} {
+        for (const TensorTask& tensor : task.tensors) add(tensor, generated, contents);
         for (const FieldTask& field : task.fields)
             fields_.push_back({.name = field.name.c_str(),
                                .integer = field.integer,
@@ -72,7 +80,7 @@ public:
     /// Completes magnitudes and looks for NaN, per output.
     std::vector<Fd> take_values() {
         const bool special = std::ranges::any_of(task_.tensors, [](const TensorTask& tensor) {
-            return is_read(tensor) && (tensor.contents >= 0 || tensor.fill.kind == FillSpec::Kind::special);
+            return is_read(tensor) && tensor.fill.kind == FillSpec::Kind::special;
         });
         std::vector<Fd> fds;
         for (std::size_t i = 0; i < task_.tensors.size(); ++i) {
@@ -84,6 +92,13 @@ public:
         return fds;
     }
 
+    /// The first element of each tensor of whole numbers of 8 bytes.
+    std::vector<std::int64_t> integers() const {
+        std::vector<std::int64_t> found;
+        for (const std::vector<std::byte>& bytes : data_) std::memcpy(&found.emplace_back(), bytes.data(), 8);
+        return found;
+    }
+
     std::vector<Fd> take_inputs() {
         std::vector<Fd> fds;
         for (std::size_t i = 0; i < task_.tensors.size(); ++i)
@@ -92,11 +107,15 @@ public:
     }
 
 private:
-    void add(const TensorTask& tensor, bool generated) {
+    void add(const TensorTask& tensor, bool generated, std::span<const MappedMemory> contents) {
         std::vector<std::byte> bytes;
         if (is_read(tensor)) {
-            bytes.resize(tensor.bytes);
-            if (!generated) fill(tensor, bytes);
+            if (generated)
+                bytes.resize(tensor.bytes);
+            else if (tensor.contents < 0)
+                bytes = filled_bytes(tensor, task_.threads);
+            else
+                bytes = given_bytes(tensor, contents);
         }
         data_.push_back(std::move(bytes));
         values_.push_back(is_written(tensor) ? std::make_unique<WritableMemory>(tensor.elements * 8) : nullptr);
@@ -122,11 +141,11 @@ private:
         return first;
     }
 
-    void fill(const TensorTask& tensor, std::span<std::byte> bytes) const {
-        const std::size_t size = size_of(tensor.dtype), count = bytes.size() / size;
-        parallel(count, task_.threads, [&](std::size_t begin, std::size_t end) {
-            fill_on_host(bytes.subspan(begin * size, (end - begin) * size), tensor.dtype, begin, count, tensor.fill);
-        });
+    static std::vector<std::byte> given_bytes(const TensorTask& tensor, std::span<const MappedMemory> contents) {
+        const auto number = static_cast<std::size_t>(tensor.contents);
+        if (number >= contents.size() || contents[number].bytes().size() != tensor.bytes)
+            throw Error{Error::Kind::internal, fmt::format("the contents of tensor '{}' did not come", tensor.name)};
+        return {contents[number].bytes().begin(), contents[number].bytes().end()};
     }
 
     static void complete(const TensorTask& tensor, const autotune_tensor_view& view, bool may_be_nan) {
@@ -145,11 +164,44 @@ private:
     std::vector<autotune_field> fields_;
 };
 
+/// A dim is a tensor of one element that the generator writes.
+std::vector<std::int64_t> sizes_from(const EvaluateTask& task) {
+    EvaluateTask dims{.op = task.op, .fields = task.fields, .seed = task.seed, .threads = task.threads};
+    for (const std::string& name : task.sizes)
+        dims.tensors.push_back(
+            {.name = name, .dtype = DType::i64, .shape = {1}, .strides = {1}, .elements = 1, .bytes = 8});
+    const autotune_reference_fn function = find_function(task.inputs_library, "autotune_sizes");
+    if (!function)
+        throw Error{Error::Kind::usage,
+                    fmt::format("the input generator of '{}' has no AUTOTUNE_SIZES, which sets '{}'", task.op,
+                                fmt::join(task.sizes, "', '"))};
+    Call call{dims, true, {}};
+    call.run(function, "input generator");
+    std::vector<std::int64_t> sizes = call.integers();
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+        if (sizes[i] < 1 || sizes[i] > largest_dim)
+            throw Error{Error::Kind::usage,
+                        fmt::format("the input generator of '{}' sets '{}' to {}, and a dim is from 1 to 2^40", task.op,
+                                    task.sizes[i], sizes[i])};
+    return sizes;
+}
+
 }  // namespace
 
-Evaluation evaluate(const EvaluateTask& task, const ReferenceTable& table) {
+std::vector<std::byte> filled_bytes(const TensorTask& tensor, int threads) {
+    std::vector<std::byte> bytes(tensor.bytes);
+    const std::size_t size = size_of(tensor.dtype), count = bytes.size() / size;
+    parallel(count, threads, [&](std::size_t begin, std::size_t end) {
+        fill_on_host(std::span{bytes}.subspan(begin * size, (end - begin) * size), tensor.dtype, begin, count,
+                     tensor.fill);
+    });
+    return bytes;
+}
+
+Evaluation evaluate(const EvaluateTask& task, const ReferenceTable& table, std::span<const MappedMemory> contents) {
+    if (!task.sizes.empty()) return {.sizes = sizes_from(task)};
     const bool generated = !task.inputs_library.empty();
-    Call call{task, generated};
+    Call call{task, generated, contents};
     Evaluation evaluation;
     if (generated) {
         call.run(function_of(task.inputs_library, "autotune_inputs"), "input generator");

@@ -159,7 +159,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DeviceState, other_processes, throttled, why)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RoundSamples, samples, state, failure)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FieldTask, name, integer, real, text, is_text)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EvaluateTask, op, library, inputs_library, tensors, fields, seed, threads,
-                                   inputs_only)
+                                   inputs_only, sizes)
 
 }  // namespace autotune
 #endif

@@ -10,6 +10,7 @@
 #include "device/identity.h"
 #include "tuner/loader/user_reference.h"
 #include "tuner/worker/json_types.h"
+#include "tuner/worker/junk.h"
 #include "tuner/worker/npy.h"
 #include "tuner/worker/ragged.h"
 
@@ -129,12 +130,36 @@ void ReferenceDesk::expect(const Instance& instance, const std::string& arch) {
         store_.expect(instance.reference_sources(), arch, true);
 }
 
-std::shared_ptr<const HeldProblem> ReferenceDesk::make(const Instance& instance, std::uint64_t seed, int slot,
-                                                       bool rotate) {
-    const Op& op = instance.op();
+/// What a generator makes needs no junk: it can put its own.
+HeldProblem ReferenceDesk::problem_of(const Instance& instance, std::uint64_t seed, int slot, bool rotate) {
     HeldProblem problem;
     problem.task = {.slot = slot, .tensors = tensor_tasks(instance, seed), .rotate = rotate};
     problem.reference.slot = slot;
+    if (instance.op().inputs_cpp.empty()) problem.contents = junk_contents(instance, problem.task.tensors);
+    return problem;
+}
+
+Instance ReferenceDesk::sized(const Instance& instance, std::uint64_t seed) {
+    std::vector<std::string> names;
+    for (const Field& field : instance.op().fields)
+        if (field.from_inputs) names.push_back(field.name);
+    if (names.empty()) return instance;
+    const std::vector<std::int64_t> sizes = thread_->run([&] {
+        EvaluateTask task = evaluation_of(instance, seed, {});
+        task.sizes = names;
+        std::vector<Fd> none;
+        return ask(instance, task, {}, none).at("sizes").get<std::vector<std::int64_t>>();
+    });
+    if (sizes.size() != names.size()) throw Error{Error::Kind::internal, "the reference's worker lost its sizes"};
+    Fields fields = given_fields(instance);
+    for (std::size_t i = 0; i < names.size(); ++i) fields.emplace_back(names[i], sizes[i]);
+    return Instance::make(instance.op(), fields, instance.limits(), instance.binding());
+}
+
+std::shared_ptr<const HeldProblem> ReferenceDesk::make(const Instance& instance, std::uint64_t seed, int slot,
+                                                       bool rotate) {
+    const Op& op = instance.op();
+    HeldProblem problem = problem_of(instance, seed, slot, rotate);
     problem.reference.may_be_nan = is_special(problem.task.tensors);
     if (!op.inputs_cpp.empty() && op.reference.kind != Reference::Kind::cpp) evaluate(instance, seed, problem, true);
     switch (op.reference.kind) {
@@ -190,28 +215,37 @@ EvaluateTask ReferenceDesk::evaluation_of(const Instance& instance, std::uint64_
     return task;
 }
 
+/// Asks the reference's worker. answered: the memory that came with the answer.
+nlohmann::json ReferenceDesk::ask(const Instance& instance, const EvaluateTask& task, const std::vector<Fd>& contents,
+                                  std::vector<Fd>& answered) {
+    std::vector<int> fds;
+    for (const Fd& fd : contents) fds.push_back(fd.get());
+    try {
+        if (!client_ || !client_->alive()) client_ = std::make_unique<RunClient>(worker_, "--reference");
+        Frame frame = client_->ask(Message::evaluate, task, fds, unhurried);
+        answered = std::move(frame.fds);
+        return frame.json();
+    } catch (const WorkerLost& e) {
+        throw Error{Error::Kind::usage,
+                    fmt::format("the C++ reference of '{}' failed: {}", instance.op().name, e.what())};
+    }
+}
+
 /// Runs the C++ reference; its values, and inputs that a generator made, become the problem's.
 void ReferenceDesk::evaluate(const Instance& instance, std::uint64_t seed, HeldProblem& problem, bool inputs_only) {
     const StageLog::Span span{log_, "reference on the CPU"};
     EvaluateTask task = evaluation_of(instance, seed, problem.task.tensors);
     task.inputs_only = inputs_only;
     const auto start = Clock::now();
-    try {
-        if (!client_ || !client_->alive()) client_ = std::make_unique<RunClient>(worker_, "--reference");
-        Frame frame = client_->ask(Message::evaluate, task, {}, unhurried);
-        const nlohmann::json body = frame.json();
-        const auto values = body.at("values").get<std::size_t>(), inputs = body.at("inputs").get<std::size_t>();
-        if (values + inputs != frame.fds.size())
-            throw Error{Error::Kind::internal, "the reference's worker lost its results"};
-        for (std::size_t i = 0; i < values; ++i) problem.values.push_back(std::move(frame.fds[i]));
-        for (std::size_t i = 0; i < inputs; ++i) problem.contents.push_back(std::move(frame.fds[values + i]));
-    } catch (const WorkerLost& e) {
-        throw Error{Error::Kind::usage,
-                    fmt::format("the C++ reference of '{}' failed: {}", instance.op().name, e.what())};
-    }
+    std::vector<Fd> fds;
+    const nlohmann::json body = ask(instance, task, problem.contents, fds);
+    const auto values = body.at("values").get<std::size_t>(), inputs = body.at("inputs").get<std::size_t>();
+    if (values + inputs != fds.size()) throw Error{Error::Kind::internal, "the reference's worker lost its results"};
+    for (std::size_t i = 0; i < values; ++i) problem.values.push_back(std::move(fds[i]));
+    for (std::size_t i = 0; i < inputs; ++i) problem.contents.push_back(std::move(fds[values + i]));
     const double took_s = std::chrono::duration<double>(Clock::now() - start).count();
     if (took_s > 0.02) flops_per_s_ = work_of(instance) / took_s;
-    if (problem.contents.empty()) return;
+    if (inputs == 0) return;
     int next = 0;
     for (TensorTask& tensor : problem.task.tensors)
         if (tensor.present && (tensor.role == Role::in || tensor.role == Role::inout)) tensor.contents = next++;
@@ -248,9 +282,7 @@ bool ReferenceDesk::anchored(const Instance& instance) {
 
 void ReferenceDesk::anchor(const Instance& small) {
     constexpr std::uint64_t seed = 0x5eed;
-    HeldProblem problem;
-    problem.task = {.slot = anchor_slot, .tensors = tensor_tasks(small, seed), .rotate = false};
-    problem.reference = {.slot = anchor_slot};
+    HeldProblem problem = problem_of(small, seed, anchor_slot, false);
     evaluate(small, seed, problem, false);
     const ReferenceTask device{
         .slot = anchor_slot,

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <future>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 
@@ -31,10 +32,16 @@ public:
     /// crashes, gives a NaN or disagrees with its stand-in. It uses the lane, so the lane must not wait for it.
     std::future<std::shared_ptr<const HeldProblem>> begin(const Instance& instance, std::uint64_t seed, int slot,
                                                           bool rotate);
+    /// The problem with the dims that its input generator sets; others come back as they are. Throws Error{usage} as
+    /// the generator does, or when the problem is none with them.
+    Instance sized(const Instance& instance, std::uint64_t seed);
     /// Starts compiling what `begin` will need.
     void expect(const Instance& instance, const std::string& arch);
 
 private:
+    static HeldProblem problem_of(const Instance& instance, std::uint64_t seed, int slot, bool rotate);
+    nlohmann::json ask(const Instance& instance, const EvaluateTask& task, const std::vector<Fd>& contents,
+                       std::vector<Fd>& answered);
     std::shared_ptr<const HeldProblem> make(const Instance& instance, std::uint64_t seed, int slot, bool rotate);
     bool prefers_device(const Instance& instance) const;
     EvaluateTask evaluation_of(const Instance& instance, std::uint64_t seed, const std::vector<TensorTask>& tensors);

@@ -6,12 +6,16 @@
 namespace autotune {
 namespace {
 
+/// Inputs are as large as the device's memory at most.
+constexpr std::uint64_t memory_limit = 1ull << 42;
+
 void answer(int socket, const Evaluation& evaluation) {
     std::vector<int> fds;
     for (const Fd& fd : evaluation.values) fds.push_back(fd.get());
     for (const Fd& fd : evaluation.inputs) fds.push_back(fd.get());
-    send_frame(socket, static_cast<std::uint32_t>(Message::evaluated),
-               {{"values", evaluation.values.size()}, {"inputs", evaluation.inputs.size()}}, fds);
+    send_frame(
+        socket, static_cast<std::uint32_t>(Message::evaluated),
+        {{"values", evaluation.values.size()}, {"inputs", evaluation.inputs.size()}, {"sizes", evaluation.sizes}}, fds);
 }
 
 }  // namespace
@@ -22,7 +26,9 @@ int serve_reference(int socket, const ReferenceTable& table) {
     while (true) {
         const Frame frame = reader.wait(socket);
         try {
-            answer(socket, evaluate(frame.json().get<EvaluateTask>(), table));
+            std::vector<MappedMemory> contents;
+            for (const Fd& fd : frame.fds) contents.emplace_back(fd, memory_limit);
+            answer(socket, evaluate(frame.json().get<EvaluateTask>(), table, contents));
         } catch (const Error& e) {
             send_frame(socket, static_cast<std::uint32_t>(Message::failed),
                        {{"message", e.what()}, {"help", e.help()}, {"kind", static_cast<int>(e.kind())}});

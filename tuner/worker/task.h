@@ -35,8 +35,8 @@ enum class Message : std::uint32_t {
     round,   ///< RoundTask -> round_samples
     unload,  ///< all finalists -> done
     round_samples,
-    evaluate,   ///< EvaluateTask: a CPU reference -> evaluated, or refused {"message"}
-    evaluated,  ///< values and magnitudes as memory
+    evaluate,   ///< EvaluateTask and contents: a CPU reference -> evaluated
+    evaluated,  ///< {"values", "inputs", "sizes"}: values and magnitudes, then generated inputs, as memory
     refused,
     done,
 };
@@ -142,6 +142,7 @@ struct EvaluateTask {
     std::uint64_t seed = 0;
     int threads = 1;
     bool inputs_only = false;
+    std::vector<std::string> sizes;  ///< dims that the generator sets: when there are any, nothing else is asked
 };
 
 /// Tensors of a problem with one seed.

@@ -126,6 +126,7 @@ public:
 
     const DeviceIdentity& device() override { return lane_.device(); }
 
+    Instance sized(const Instance& instance) override { return desk_.sized(instance, options_.seed); }
     Preparation prepare(const Instance& instance) override;
     std::size_t capacity() const override { return store_.pool().workers() + 4; }
     void submit(const Config& config) override;
@@ -185,6 +186,12 @@ private:
     void look_at_device(DeviceState& state);
     void take_sample(Finalist& finalist, bool watch, Outcome& outcome, DeviceState& state);
     void sum_up(std::vector<Finalist>& finalists, const DeviceState& state, std::vector<Outcome>& outcomes);
+    struct Recheck {
+        Instance problem;
+        std::uint64_t seed;
+    };
+    Recheck same_problem(const Config& config, int turn);
+    std::vector<Recheck> rechecks(const Config& config);
     std::optional<Outcome> check_on(const Instance& problem, const Config& config,
                                     std::shared_ptr<const HeldProblem> held, Verification& verification);
 
@@ -676,46 +683,56 @@ Binding binding_for(const Instance& instance, int turn) {
     return binding;
 }
 
+/// The problem with its scalars at the next of their check values, and with the dims of that seed's inputs; as it is
+/// where the config cannot run on that.
+RealBench::Recheck RealBench::same_problem(const Config& config, int turn) {
+    const std::uint64_t seed = options_.seed + 1 + static_cast<std::uint64_t>(turn);
+    try {
+        const Instance same = desk_.sized(Instance::make(instance().op(), given_fields(instance()), instance().limits(),
+                                                         binding_for(instance(), turn)),
+                                          seed);
+        if (!same.objection(config)) return {same, seed};
+    } catch (const Error&) {
+    }
+    const bool sized = std::ranges::any_of(instance().op().fields, &Field::from_inputs);
+    return {instance(), sized ? options_.seed : seed};  // a generator's dims are those of its seed
+}
+
+std::vector<RealBench::Recheck> RealBench::rechecks(const Config& config) {
+    std::vector<Recheck> all;
+    for (int turn = 0; turn < plan_.seeds; ++turn) all.push_back(same_problem(config, turn));
+    const std::uint64_t seed = options_.seed + 101;
+    for (const Instance& near : ragged_problems(instance(), config, plan_.most_work)) {
+        if (all.size() >= plan_.problems + static_cast<std::size_t>(plan_.seeds)) break;
+        try {
+            Instance problem = desk_.sized(near, seed);
+            if (!problem.objection(config)) all.push_back({std::move(problem), seed});
+        } catch (const Error&) {  // its generator makes none of this size
+        }
+    }
+    return all;
+}
+
 Verification RealBench::verify(const Config& config) {
     constexpr int slot = 1;
-    std::vector<Instance> problems;
-    std::vector<std::uint64_t> seeds;
-    Verification verification;
-    for (int turn = 0; turn < plan_.seeds; ++turn) {
-        try {
-            Instance same = Instance::make(instance().op(), given_fields(instance()), instance().limits(),
-                                           binding_for(instance(), turn));
-            if (same.objection(config)) same = instance();
-            problems.push_back(std::move(same));
-        } catch (const Error&) {
-            problems.push_back(instance());
-        }
-        seeds.push_back(options_.seed + 1 + static_cast<std::uint64_t>(turn));
-    }
-    verification.seeds = plan_.seeds;
-    verification.problems = 1;
-    for (Instance& problem : ragged_problems(instance(), config, plan_.most_work)) {
-        if (problems.size() >= plan_.problems + static_cast<std::size_t>(plan_.seeds)) break;
-        problems.push_back(std::move(problem));
-        seeds.push_back(options_.seed + 101);
-        ++verification.problems;
-    }
-    for (const Instance& problem : problems) store_.expect(problem.sources(config), arch(), true);
+    const std::vector<Recheck> problems = rechecks(config);
+    Verification verification{.problems = 1 + static_cast<int>(problems.size()) - plan_.seeds, .seeds = plan_.seeds};
+    for (const Recheck& one : problems) store_.expect(one.problem.sources(config), arch(), true);
     // References are made on the desk's thread while the device checks the problem before.
     std::deque<std::future<std::shared_ptr<const HeldProblem>>> ready;
     std::size_t begun = 0;
     for (std::size_t i = 0; i < problems.size() && !verification.failure; ++i) {
         for (; begun < problems.size() && ready.size() < 3; ++begun)
-            ready.push_back(desk_.begin(problems[begun], seeds[begun], slot, false));
+            ready.push_back(desk_.begin(problems[begun].problem, problems[begun].seed, slot, false));
         std::future<std::shared_ptr<const HeldProblem>> next = std::move(ready.front());
         ready.pop_front();
         try {
-            verification.failure = check_on(problems[i], config, next.get(), verification);
+            verification.failure = check_on(problems[i].problem, config, next.get(), verification);
         } catch (const Error&) {
             if (i < static_cast<std::size_t>(plan_.seeds)) throw;
             --verification.problems;  // its reference or its memory fails: it says nothing about the config
         }
-        if (verification.failure) verification.failed_on = problems[i].problem().text();
+        if (verification.failure) verification.failed_on = problems[i].problem.problem().text();
     }
     for (auto& rest : ready) rest.wait();
     lane_.thread().run([&] {
