@@ -123,7 +123,16 @@ void check_states(Warp& w, const Op& op, std::uint32_t m, Space space, const std
             const bool wrong = state == ByteState::uninitialised ? access != Access::store && checks.uninitialised
                                : state == ByteState::pending     ? checks.races
                                                                  : checks.memory;
-            if (wrong) bad_state(w, op, i, space, at[i] + k, bytes, access, state);
+            if (!wrong) continue;
+            const bool may_be_race =
+                state == ByteState::uninitialised && space == Space::shared && w.races && w.block->warps.size() > 1;
+            if (!may_be_race) bad_state(w, op, i, space, at[i] + k, bytes, access, state);
+            if (w.block->deferred) continue;
+            try {
+                bad_state(w, op, i, space, at[i] + k, bytes, access, state);
+            } catch (const Fault& fault) {
+                w.block->deferred = fault.report();
+            }
         }
     }
     if (access == Access::load) return;

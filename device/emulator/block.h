@@ -3,11 +3,13 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "device/emulator/counters.h"
+#include "device/emulator/fault.h"
 #include "device/emulator/memory.h"
 #include "device/emulator/program.h"
 #include "device/emulator/races.h"
@@ -66,6 +68,8 @@ struct Block {
     std::vector<std::uint8_t> shared_states;
     SharedRaces races;
     std::array<Barrier, 16> barriers;
+    /// A read of shared memory that was never written: told at the end of the block, unless a race explains it.
+    std::optional<Report> deferred;
     std::uint32_t live_threads = 0;
     std::uint32_t next_warp = 0;
 

@@ -30,11 +30,19 @@ void SharedRaces::begin(std::uint32_t warps, std::uint32_t shared_bytes, bool pa
         words_count_ = words;
         partial_ = partial;
         time_ = 0;
-        storage_.assign(std::size_t{6} * words, 0);
-        reader_times_.assign(partial ? std::size_t{words} * warps : 0, 0);
+        storage_.assign(std::size_t{3} * words, 0);
         std::uint32_t* const first = storage_.data();
-        words_ = {first, first + words, first + 2 * words, first + 3 * words, first + 4 * words, first + 5 * words};
+        writers_ = {first, first + words, first + 2 * words};
+        map_bytes_ = words / 8 + 16;
+        if (partial) {
+            reader_times_.assign(std::size_t{words} * warps, 0);
+            reader_ops_.assign(std::size_t{words} * warps, 0);
+        }
+        logs_.resize(warps);
     }
+    written_.assign(map_bytes_, 0);
+    read_.assign(std::size_t{map_bytes_} * warps, 0);
+    for (Log& log : logs_) log.next = 0;
     // What earlier blocks did is long known.
     clocks_.assign(std::size_t{warps} * warps, time_);
     known_since_.assign(warps, time_);
@@ -61,7 +69,14 @@ void SharedRaces::leave(std::uint32_t warp, std::span<const std::uint32_t> gathe
         fresh |= gathered[other] == time_;
         clocks_[warp * warps_ + other] = std::max(clock(warp, other), gathered[other]);
     }
-    if (fresh) ++time_;
+    if (fresh) {
+        ++time_;
+        if (!partial_) {
+            std::fill(written_.begin(), written_.end(), std::uint8_t{0});
+            std::fill(read_.begin(), read_.end(), std::uint8_t{0});
+            for (Log& log : logs_) log.next = 0;
+        }
+    }
     refresh(warp);
 }
 
@@ -79,9 +94,9 @@ void SharedRaces::conflict(Warp& warp, const Op& op, int lane, std::uint32_t wor
 }
 
 void SharedRaces::check_writer(Warp& warp, const Op& op, int lane, std::uint32_t word, bool atomic, const char* doing) {
-    const std::uint32_t written = words_.write_time[word];
+    const std::uint32_t written = writers_.time[word];
     if (written == 0) return;
-    const std::uint32_t writer = words_.writer[word], by = writer >> 26;
+    const std::uint32_t writer = writers_.writer[word], by = writer >> 26;
     if (atomic && (writer & atomic_bit)) return;
     if (by == warp.index) {
         const bool same_step = (writer & 0x1fffe0) == (writer_of(warp, 0) & 0x1fffe0);
@@ -90,47 +105,58 @@ void SharedRaces::check_writer(Warp& warp, const Op& op, int lane, std::uint32_t
     } else if (by >= warps_ || written <= clock(warp.index, by)) {
         return;
     }
-    conflict(warp, op, lane, word, doing, writer & atomic_bit ? "an atomic access" : "a store", words_.write_op[word],
-             by);
+    conflict(warp, op, lane, word, doing, writer & atomic_bit ? "an atomic access" : "a store", writers_.op[word], by);
 }
 
 void SharedRaces::check_readers(Warp& warp, const Op& op, int lane, std::uint32_t word, const char* doing) {
-    const std::uint32_t read = words_.read_time[word];
-    if (read == 0 || read <= known_since_[warp.index]) return;
-    std::uint32_t others = words_.readers[word] & ~(1u << warp.index);
-    for (; others; others &= others - 1) {
-        const auto reader = static_cast<std::uint32_t>(__builtin_ctz(others));
-        if (reader >= warps_) return;
-        const std::uint32_t at = partial_ ? reader_times_[std::size_t{word} * warps_ + reader] : read;
-        if (at > clock(warp.index, reader))
-            conflict(warp, op, lane, word, doing, "a load", words_.read_op[word] >> 4, reader);
+    for (std::uint32_t reader = 0; reader < warps_; ++reader) {
+        if (reader == warp.index) continue;
+        const bool conflicts = partial_ ? reader_times_[std::size_t{word} * warps_ + reader] > clock(warp.index, reader)
+                                        : (read_by(reader)[word / 8] >> (word % 8) & 1) != 0;
+        if (conflicts) conflict(warp, op, lane, word, doing, "a load", reader_op(reader, word), reader);
     }
+}
+
+std::uint32_t SharedRaces::reader_op(std::uint32_t warp, std::uint32_t word) const noexcept {
+    if (partial_) return reader_ops_[std::size_t{word} * warps_ + warp];
+    const Log& log = logs_[warp];
+    for (std::uint32_t i = 0; i < log_entries && i < log.next; ++i) {
+        const LogEntry& entry = log.entries[(log.next - 1 - i) % log_entries];
+        if (word * 4 + 3 >= entry.first && word * 4 < entry.last) return entry.op;
+    }
+    return no_pc;
 }
 
 void SharedRaces::note_read(const Warp& warp, const Op& op, std::uint32_t word) {
-    const std::uint32_t bit = 1u << warp.index;
     if (partial_) {
         reader_times_[std::size_t{word} * warps_ + warp.index] = time_;
-        words_.readers[word] |= bit;
+        reader_ops_[std::size_t{word} * warps_ + warp.index] = op.instruction;
     } else {
-        words_.readers[word] = (words_.read_time[word] == time_ ? words_.readers[word] : 0) | bit;
+        read_by(warp.index)[word / 8] = static_cast<std::uint8_t>(read_by(warp.index)[word / 8] | 1u << (word % 8));
     }
-    words_.read_time[word] = time_;
-    words_.read_op[word] = op.instruction << 4;
+}
+
+void SharedRaces::note_write(const Warp&, const Op& op, std::uint32_t word, std::uint32_t writer) {
+    writers_.time[word] = time_;
+    writers_.writer[word] = writer;
+    writers_.op[word] = op.instruction;
+    written_[word / 8] = static_cast<std::uint8_t>(written_[word / 8] | 1u << (word % 8));
 }
 
 void SharedRaces::read(Warp& warp, const Op& op, std::uint32_t mask, const std::uint32_t* at, std::uint32_t bytes) {
+    std::uint32_t first = ~0u, last = 0;
     for (std::uint32_t left = mask; left; left &= left - 1) {
         const int i = __builtin_ctz(left);
+        first = std::min(first, at[i]);
+        last = std::max(last, at[i] + bytes);
         for (std::uint32_t word = at[i] / 4; word <= (at[i] + bytes - 1) / 4; ++word) {
             const std::uint32_t touched = bytes_in_word(at[i], bytes, word);
-            if ((words_.writer[word] >> mask_shift & touched) != 0) check_writer(warp, op, i, word, false, "a load");
-            const std::uint32_t before =
-                words_.read_time[word] > known_since_[warp.index] ? words_.read_op[word] & whole : 0;
-            note_read(warp, op, word);
-            words_.read_op[word] |= before | touched;
+            if ((writers_.writer[word] >> mask_shift & touched) != 0) check_writer(warp, op, i, word, false, "a load");
+            // Parts of words are not kept apart: a neighbour that writes the rest is no conflict.
+            if (touched == whole || partial_) note_read(warp, op, word);
         }
     }
+    log(warp.index, op.instruction, first, last);
 }
 
 void SharedRaces::write(Warp& warp, const Op& op, std::uint32_t mask, const std::uint32_t* at, std::uint32_t bytes) {
@@ -139,15 +165,13 @@ void SharedRaces::write(Warp& warp, const Op& op, std::uint32_t mask, const std:
         for (std::uint32_t word = at[i] / 4; word <= (at[i] + bytes - 1) / 4; ++word) {
             const std::uint32_t touched = bytes_in_word(at[i], bytes, word);
             // Lanes of one store may write the same word: one of them wins, which programs rely on.
-            const bool same_store = words_.write_op[word] == op.instruction && words_.writer[word] >> 26 == warp.index;
-            if ((words_.writer[word] >> mask_shift & touched) != 0 && !same_store)
+            const bool same_store = writers_.op[word] == op.instruction && writers_.writer[word] >> 26 == warp.index;
+            if ((writers_.writer[word] >> mask_shift & touched) != 0 && !same_store)
                 check_writer(warp, op, i, word, false, "a store");
-            if ((words_.read_op[word] & whole & touched) != 0) check_readers(warp, op, i, word, "a store");
-            const bool joined = words_.write_time[word] == time_ && words_.writer[word] >> 26 == warp.index;
-            const std::uint32_t before = joined ? words_.writer[word] & whole << mask_shift : 0;
-            words_.write_time[word] = time_;
-            words_.writer[word] = writer_of(warp, i) | touched << mask_shift | before;
-            words_.write_op[word] = op.instruction;
+            if (touched == whole) check_readers(warp, op, i, word, "a store");
+            const bool joined = writers_.time[word] == time_ && writers_.writer[word] >> 26 == warp.index;
+            const std::uint32_t before = joined ? writers_.writer[word] & whole << mask_shift : 0;
+            note_write(warp, op, word, writer_of(warp, i) | touched << mask_shift | before);
         }
     }
 }
@@ -158,9 +182,7 @@ void SharedRaces::update(Warp& warp, const Op& op, std::uint32_t mask, const std
         for (std::uint32_t word = at[i] / 4; word <= (at[i] + bytes - 1) / 4; ++word) {
             check_writer(warp, op, i, word, true, "an atomic access");
             check_readers(warp, op, i, word, "an atomic access");
-            words_.write_time[word] = time_;
-            words_.writer[word] = writer_of(warp, i) | whole << mask_shift | atomic_bit;
-            words_.write_op[word] = op.instruction;
+            note_write(warp, op, word, writer_of(warp, i) | whole << mask_shift | atomic_bit);
         }
     }
 }

@@ -28,16 +28,24 @@ public:
     /// A warp leaves it with what all arrivals knew.
     void leave(std::uint32_t warp, std::span<const std::uint32_t> gathered);
 
-    // What the hot handlers of whole rows look at; by word.
-    struct Words {
-        std::uint32_t* write_time;
+    // ---- What the hot handlers look at. A bit a word: written by anybody, or read by one warp, since the last barrier
+    // of the whole block. Where no bit is in the way, an access needs no closer look. Not kept with partial barriers.
+
+    struct Writers {
+        std::uint32_t* time;
         std::uint32_t* writer;
-        std::uint32_t* write_op;
-        std::uint32_t* read_time;
-        std::uint32_t* readers;
-        std::uint32_t* read_op;
+        std::uint32_t* op;
     };
-    const Words& words() const noexcept { return words_; }
+    const Writers& writers() const noexcept { return writers_; }
+    std::uint8_t* written() noexcept { return written_.data(); }
+    std::uint8_t* read_by(std::uint32_t warp) noexcept { return read_.data() + std::size_t{warp} * map_bytes_; }
+    std::uint32_t map_bytes() const noexcept { return map_bytes_; }
+    std::uint32_t warps() const noexcept { return warps_; }
+    /// A load of a warp, for reports: where it reached from and to.
+    void log(std::uint32_t warp, std::uint32_t op, std::uint32_t first, std::uint32_t last) noexcept {
+        Log& log = logs_[warp];
+        log.entries[log.next++ % log_entries] = {op, first, last};
+    }
     std::uint32_t time() const noexcept { return time_; }
     /// Accesses up to that time are before all that the warp does now.
     std::uint32_t known_since(std::uint32_t warp) const noexcept { return known_since_[warp]; }
@@ -51,17 +59,31 @@ private:
     void check_writer(Warp& warp, const Op& op, int lane, std::uint32_t word, bool atomic, const char* doing);
     void check_readers(Warp& warp, const Op& op, int lane, std::uint32_t word, const char* doing);
     void note_read(const Warp& warp, const Op& op, std::uint32_t word);
+    void note_write(const Warp& warp, const Op& op, std::uint32_t word, std::uint32_t writer);
+    std::uint32_t reader_op(std::uint32_t warp, std::uint32_t word) const noexcept;
     [[noreturn]] void conflict(Warp& warp, const Op& op, int lane, std::uint32_t word, const char* doing,
                                const char* other, std::uint32_t other_op, std::uint32_t other_warp);
     std::uint32_t clock(std::uint32_t warp, std::uint32_t of) const noexcept { return clocks_[warp * warps_ + of]; }
     void refresh(std::uint32_t warp) noexcept;
 
+    static constexpr std::uint32_t log_entries = 1024;
+    struct LogEntry {
+        std::uint32_t op, first, last;
+    };
+    struct Log {
+        std::uint32_t next = 0;
+        LogEntry entries[log_entries];
+    };
+
     std::uint32_t warps_ = 0, time_ = 0;
     bool partial_ = false;
     std::vector<std::uint32_t> clocks_, known_since_;
-    std::vector<std::uint32_t> storage_, reader_times_;
-    std::uint32_t words_count_ = 0;
-    Words words_{};
+    std::vector<std::uint32_t> storage_;
+    std::vector<std::uint32_t> reader_times_, reader_ops_;  ///< [word][warp], with partial barriers
+    std::vector<std::uint8_t> written_, read_;              ///< maps of bits
+    std::vector<Log> logs_;
+    std::uint32_t words_count_ = 0, map_bytes_ = 0;
+    Writers writers_{};
 };
 
 }  // namespace autotune::emulator

@@ -77,45 +77,77 @@ ROWS_INLINE bool all_states_are(const std::uint8_t* states, std::uint64_t count,
     return differ == 0;
 }
 
-/// A row of whole words side by side that nobody else touched since it is known: noted at once. False: look closer.
+/// Bits of an aligned access of `bytes` in its byte of a map, or in two of them for 16 bytes and more.
 template <std::uint32_t bytes>
-ROWS_INLINE bool race_free_row(Warp& w, const Op& op, std::uint64_t from, bool store) {
+ROWS_INLINE std::uint32_t word_bits(std::uint64_t at) {
+    return ((1u << (bytes / 4)) - 1) << (at / 4 % 8);
+}
+
+/// Lanes whose address differs from their neighbour's: what many lanes share is looked at once.
+template <std::uint32_t bytes>
+ROWS_INLINE std::uint32_t distinct_lanes(std::uint32_t m, const Addresses& a) {
+    if (a.uniform) return m & -m;
+    std::uint32_t repeated = 0;
+    for (int i = 1; i < lanes; ++i) repeated |= static_cast<std::uint32_t>(a.at[i] == a.at[i - 1]) << i;
+    return m & ~(repeated & m << 1);
+}
+
+/// Whole words that nobody wrote since the last barrier, and for a store nobody else read: noted at once. False: look
+/// closer.
+template <std::uint32_t bytes>
+ROWS_INLINE bool is_race_free(Warp& w, const Op& op, std::uint32_t m, const Addresses& a, bool store) {
     SharedRaces& races = *w.races;
     if (bytes < 4 || races.partial()) return false;
-    constexpr std::uint32_t per_lane = bytes / 4 ? bytes / 4 : 1, count = per_lane * lanes;
-    const SharedRaces::Words& words = races.words();
-    const std::uint64_t first = from / 4;
-    std::uint32_t* const write_time = words.write_time + first;
-    std::uint32_t* const writer = words.writer + first;
-    const std::uint32_t known = races.known_since(w.index), now = races.time();
-    const std::uint32_t me = SharedRaces::writer_of(w, 0) | 0xf << 1;
-    std::uint32_t bad = 0;
-    for (std::uint32_t i = 0; i < count; ++i) {
-        const std::uint32_t mine = me + ((i / per_lane) << 21);
-        bad |= static_cast<std::uint32_t>(write_time[i] > known) & static_cast<std::uint32_t>(writer[i] != mine);
-    }
-    if (bad) return false;
-    std::uint32_t* const read_time = words.read_time + first;
-    std::uint32_t* const readers = words.readers + first;
-    const std::uint32_t my_bit = 1u << w.index;
-    if (store) {
-        for (std::uint32_t i = 0; i < count; ++i)
-            bad |= static_cast<std::uint32_t>(read_time[i] > known) &
-                   static_cast<std::uint32_t>((readers[i] & ~my_bit) != 0);
-        if (bad) return false;
-        std::uint32_t* const write_op = words.write_op + first;
-        for (std::uint32_t i = 0; i < count; ++i) {
-            write_time[i] = now;
-            writer[i] = me + ((i / per_lane) << 21);
-            write_op[i] = op.instruction;
+    std::uint8_t* const written = races.written();
+    std::uint8_t* const mine = races.read_by(w.index);
+    std::uint32_t in_the_way = 0;
+    if (!store) {
+        const std::uint32_t distinct = distinct_lanes<bytes>(m, a);
+        std::uint64_t first = a.at[__builtin_ctz(m)], last = first;
+        for (std::uint32_t left = distinct; left; left &= left - 1) {
+            const std::uint64_t at = a.at[__builtin_ctz(left)];
+            const std::uint32_t bits = word_bits<bytes>(at);
+            in_the_way |= written[at / 32] & bits;
+            mine[at / 32] = static_cast<std::uint8_t>(mine[at / 32] | bits);
+            first = at < first ? at : first;
+            last = at > last ? at : last;
         }
+        if (in_the_way) return false;
+        races.log(w.index, op.instruction, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(last + bytes));
         return true;
     }
-    std::uint32_t* const read_op = words.read_op + first;
-    for (std::uint32_t i = 0; i < count; ++i) {
-        readers[i] = (read_time[i] == now ? readers[i] : 0) | my_bit;
-        read_time[i] = now;
-        read_op[i] = op.instruction << 4 | 0xf;
+    const std::uint32_t warps = races.warps(), map_bytes = races.map_bytes();
+    const std::uint8_t* const all = races.read_by(0);
+    for (std::uint32_t left = m; left; left &= left - 1) {
+        const std::uint64_t at = a.at[__builtin_ctz(left)];
+        const std::uint32_t bits = word_bits<bytes>(at);
+        in_the_way |= written[at / 32] & bits;
+        written[at / 32] = static_cast<std::uint8_t>(written[at / 32] | bits);  // two lanes at one word: look closer
+    }
+    // Maps of a contiguous row are a few bytes; else each lane's.
+    for (std::uint32_t other = 0; other < warps; ++other) {
+        if (other == w.index) continue;
+        const std::uint8_t* const theirs = all + std::size_t{other} * map_bytes;
+        if (a.contiguous) {
+            for (std::uint32_t k = 0; k <= bytes; ++k) in_the_way |= theirs[a.at[0] / 32 + k];
+        } else {
+            for (std::uint32_t left = m; left; left &= left - 1) {
+                const std::uint64_t at = a.at[__builtin_ctz(left)];
+                in_the_way |= theirs[at / 32] & word_bits<bytes>(at);
+            }
+        }
+    }
+    if (in_the_way) return false;
+    const SharedRaces::Writers& writers = races.writers();
+    const std::uint32_t now = races.time(), me = SharedRaces::writer_of(w, 0) | 0xf << 1;
+    for (std::uint32_t left = m; left; left &= left - 1) {
+        const int i = __builtin_ctz(left);
+        const std::uint64_t first = a.at[i] / 4;
+        for (std::uint32_t k = 0; k < bytes / 4; ++k) {
+            writers.time[first + k] = now;
+            writers.writer[first + k] = me + (static_cast<std::uint32_t>(i) << 21);
+            writers.op[first + k] = op.instruction;
+        }
     }
     return true;
 }
@@ -134,8 +166,8 @@ ROWS_INLINE void check_access(Warp& w, const Op& op, std::uint32_t m, const Addr
                                    static_cast<std::uint8_t>(ByteState::initialised));
         } else {
             std::uint64_t differ = 0;
-            for (int i = 0; i < lanes; ++i) {
-                const std::uint8_t* const s = view.states + a.at[i];
+            for (std::uint32_t left = distinct_lanes<bytes>(m, a); left; left &= left - 1) {
+                const std::uint8_t* const s = view.states + a.at[__builtin_ctz(left)];
                 if constexpr (bytes >= 8) {
                     for (std::uint32_t k = 0; k < bytes; k += 8) {
                         std::uint64_t eight;
@@ -153,7 +185,7 @@ ROWS_INLINE void check_access(Warp& w, const Op& op, std::uint32_t m, const Addr
         if (!known) check_states(w, op, m, a.space, a.at, bytes, access);
     }
     if (a.space == Space::shared && w.races) {
-        if (a.contiguous && race_free_row<bytes>(w, op, a.at[0], access == Access::store)) return;
+        if (is_race_free<bytes>(w, op, m, a, access == Access::store)) return;
         std::uint32_t at[lanes];
         narrow_offsets(a, at);
         if (access == Access::store)

@@ -114,7 +114,7 @@ public:
             while (resident.size() < at_once && next < count) start();
             std::unique_ptr<Block> block = std::move(resident.front());
             resident.pop_front();
-            if (run_block(*block, at_once > 1 ? steps_a_block / 16 : steps_a_block)) {
+            if (run_or_explain(*block, at_once > 1 ? steps_a_block / 16 : steps_a_block)) {
                 spare_.push_back(std::move(block));
                 continue;
             }
@@ -191,6 +191,7 @@ private:
         block.live_threads = launch_.block.x * launch_.block.y * launch_.block.z;
         block.next_warp = 0;
         block.barriers = {};
+        block.deferred.reset();
         if (!block.shared_states.empty()) {
             std::uint8_t* const states = block.shared_states.data();
             std::memset(states, static_cast<int>(ByteState::outside), block.shared_states.size());
@@ -231,6 +232,18 @@ private:
         for (const auto& [which, row] : launch_.program.special_rows)
             for (int i = 0; i < lanes; ++i)
                 reinterpret_cast<std::uint32_t*>(w.registers + row)[i] = special_value(block, w, i, which);
+    }
+
+    /// A fault that a read of nothing may have led to is told as that, a race as it is.
+    bool run_or_explain(Block& block, std::uint64_t share) {
+        try {
+            const bool done = run_block(block, share);
+            if (done && block.deferred) throw Fault{*block.deferred};
+            return done;
+        } catch (const Fault& fault) {
+            if (block.deferred && fault.report().kind != DeviceFault::Kind::race) throw Fault{*block.deferred};
+            throw;
+        }
     }
 
     /// Runs the warps in turn; true when all are done, false when the block had its share.

@@ -6,21 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "device/compiler.h"
-#include "device/emulator/emulated_device.h"
-#include "device/nvrtc.h"
+#include "autotune/error.h"
+#include "tests/device/emulator/kernel.h"
 #include "tuner/model/builtin_ops.h"
 #include "tuner/references/table.h"
 #include "tuner/worker/evaluate.h"
 #include "tuner/worker/run_worker.h"
 
 namespace autotune {
-
-/// Why nothing can be compiled here; empty: it can.
-inline std::string no_compiler() {
-    std::string reason;
-    return nvrtc_if_present(&reason) ? compiler_trouble() : reason;
-}
 
 /// One problem of a built-in op on an emulated device, as a run worker holds it: configs are compiled, run on poisoned
 /// memory with all checks on, and compared with the CPU reference.
