@@ -16,9 +16,14 @@ bool is_fast_cpu() {
 #endif
 }
 
+const RowBuild* chosen_by_test = nullptr;
+
 }  // namespace
 
+void choose_row_build(const RowBuild* build) { chosen_by_test = build; }
+
 const RowBuild& row_build() {
+    if (chosen_by_test) return *chosen_by_test;
     static const RowBuild& chosen = []() -> const RowBuild& {
         const char* const asked = std::getenv("AUTOTUNE_EMULATOR_ROWS");
 #if defined(AUTOTUNE_ROWS_BASELINE_ONLY)

@@ -24,6 +24,8 @@ extern const RowBuild baseline_rows;
 
 /// The best that this CPU has; AUTOTUNE_EMULATOR_ROWS=baseline asks for the other one.
 const RowBuild& row_build();
+/// For tests: that one from now on; null: the best again. Programs decoded before keep their handlers.
+void choose_row_build(const RowBuild* build);
 
 }  // namespace autotune::emulator
 #endif
