@@ -207,6 +207,9 @@ TEST_F(RunWorkerTest, ALongCandidateIsDroppedByTheTimeOfItsCheckedRun) {
     EXPECT_EQ(tried(9'500).ending, Ending::dropped);
     EXPECT_GT(device.launches, 1) << "a first launch may cost so much";
     EXPECT_EQ(tried(10'500).ending, Ending::timed);
+    device.told.emulated = true;
+    EXPECT_EQ(tried(8'000).ending, Ending::dropped);
+    EXPECT_GT(device.launches, 1) << "by a sample, since an emulation has a clock of its own";
 }
 
 // Goal: a trial beside another process or a slowdown is marked. Method: a watch that says so.
