@@ -36,8 +36,9 @@ stress: build  ## 200 writers and 100 rounds of kill -9 against one database
 gpu-build: setup  ## programs in build/gpu that need only the C library: to carry to a machine with a GPU
 	@mkdir -p build
 	@cmake --preset gpu >build/configure-gpu.log 2>&1 || { cat build/configure-gpu.log; exit 1; }
-	@ninja -C build/gpu -j$(JOBS)
+	@ninja -C build/gpu -j$(JOBS) gpu_programs
 	@strip build/gpu/bin/*
+	@du -ch build/gpu/bin/*
 
 gpu-test: ## on a machine with a GPU: the test programs, then compute-sanitizer on small shapes
 	@scripts/gpu_test.sh $(BUILD)

@@ -53,24 +53,40 @@ function(autotune_test name)
     set(arg_TIMEOUT 120)
   endif()
   autotune_program(${name} SOURCES ${arg_SOURCES} LINK ${arg_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
+  autotune_compile_lightly(${name})
   if(AUTOTUNE_PRECOMPILED)
     autotune_precompile(${name} test)
   endif()
   target_compile_definitions(${name} PRIVATE AUTOTUNE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" AUTOTUNE_BINARY_DIR="${PROJECT_BINARY_DIR}")
-  # `hostile`: reads files or frames, so `make test` also runs it under the address sanitizer; `threads`: runs under tsan.
-  foreach(label hostile threads)
-    if(label IN_LIST arg_LABELS)
-      if(NOT TARGET ${label}_tests)
-        add_custom_target(${label}_tests)
-      endif()
-      add_dependencies(${label}_tests ${name})
-    endif()
-  endforeach()
+  autotune_label(${name} ${arg_LABELS})
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
 endfunction()
 
+# autotune_label(TARGET labels...): `hostile` reads files or frames, so `make test` also runs it under the address
+# sanitizer; `threads` runs under tsan; `gpu` needs a device. The target LABEL_tests builds what each needs.
+function(autotune_label target)
+  foreach(label gpu hostile threads)
+    if(label IN_LIST ARGN)
+      if(NOT TARGET ${label}_tests)
+        add_custom_target(${label}_tests)
+      endif()
+      add_dependencies(${label}_tests ${target})
+    endif()
+  endforeach()
+endfunction()
+
+# autotune_compile_lightly(TARGET): for code that runs once, of which a build waits longer than anybody for its work.
+function(autotune_compile_lightly target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
 function(autotune_compile_options target)
+  if(AUTOTUNE_UNITY)
+    # Most of a source's compile time goes into the templates that its neighbours need too. Names in unnamed namespaces
+    # are therefore unique in a library.
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+  endif()
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wconversion -Wshadow
     -Wno-missing-field-initializers -Wno-dangling-else>)  # designated initialisers name what differs from the default
   # GCC 12 warns of overlapping copies in its own std::string where code is optimised (its bug 105651).
@@ -82,6 +98,10 @@ function(autotune_compile_options target)
   endif()
   if(AUTOTUNE_FUZZ)
     target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)  # libFuzzer steers by the library's coverage
+  endif()
+  if(AUTOTUNE_STATIC)  # programs that are carried elsewhere are small
+    target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections)
+    target_link_options(${target} PRIVATE -Wl,--gc-sections)
   endif()
   if(AUTOTUNE_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${AUTOTUNE_SANITIZE} -fno-omit-frame-pointer)
@@ -100,7 +120,9 @@ function(autotune_fuzz name)
     target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
   else()
     autotune_program(${name}_fuzz SOURCES ${arg_SOURCES} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus_main.cpp LINK ${arg_LINK})
+    autotune_compile_lightly(${name}_fuzz)
+    autotune_label(${name}_fuzz hostile)
     add_test(NAME fuzz.${name} COMMAND ${name}_fuzz ${arg_CORPUS})
-    set_tests_properties(fuzz.${name} PROPERTIES TIMEOUT 300 LABELS fuzz)
+    set_tests_properties(fuzz.${name} PROPERTIES TIMEOUT 300 LABELS "fuzz;hostile")
   endif()
 endfunction()

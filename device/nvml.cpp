@@ -12,7 +12,7 @@ using Return = int;
 constexpr Return success = 0, insufficient_size = 7;
 constexpr int driver_version_bytes = 80;
 
-enum Clock : int { clock_sm = 1, clock_memory = 2 };
+enum ClockDomain : int { clock_sm = 1, clock_memory = 2 };
 
 /// nvmlProcessInfo_v2_t, which the `_v3` calls fill.
 struct ProcessInfo {

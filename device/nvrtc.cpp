@@ -141,14 +141,14 @@ std::string open_nvrtc(Nvrtc& result) {
     return {};
 }
 
-struct Opened {
+struct OpenedNvrtc {
     Nvrtc nvrtc;
     std::string why;
 };
 
-const Opened& opened() {
-    static const Opened once = [] {
-        Opened result;
+const OpenedNvrtc& opened_nvrtc() {
+    static const OpenedNvrtc once = [] {
+        OpenedNvrtc result;
         result.why = open_nvrtc(result.nvrtc);
         return result;
     }();
@@ -158,7 +158,7 @@ const Opened& opened() {
 }  // namespace
 
 const Nvrtc* nvrtc_if_present(std::string* why) noexcept {
-    const Opened& once = opened();
+    const OpenedNvrtc& once = opened_nvrtc();
     if (once.why.empty()) return &once.nvrtc;
     if (why) *why = once.why;
     return nullptr;

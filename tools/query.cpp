@@ -19,8 +19,6 @@
 namespace autotune {
 namespace {
 
-Error usage(const std::string& message, const std::string& help = {}) { return {Error::Kind::usage, message, help}; }
-
 std::string state_of(const Record& record) {
     if (record.predicted) return "predicted: emulated, used only where nothing was measured";
     if (!record.fresh()) return "stale: " + record.stale;

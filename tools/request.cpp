@@ -15,8 +15,6 @@
 namespace autotune {
 namespace {
 
-Error usage(const std::string& message, const std::string& help = {}) { return {Error::Kind::usage, message, help}; }
-
 constexpr std::string_view exit_codes =
     "Exit codes: 0 done; 1 bad use or input; 2 nothing valid was found; 3 no usable device or compiler; 4 a check that "
     "was\n"
@@ -225,6 +223,8 @@ Parsed parse_subcommand(const Subcommand& sub, std::vector<std::string> argument
 }
 
 }  // namespace
+
+Error usage(const std::string& message, const std::string& help) { return {Error::Kind::usage, message, help}; }
 
 ProblemText problem_from_text(std::string_view text) {
     ProblemText problem;

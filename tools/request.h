@@ -8,11 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include "autotune/error.h"
 #include "tools/console.h"
 #include "tuner/model/value.h"
 #include "tuner/tune.h"
 
 namespace autotune {
+
+/// What a user typed and is none: exit code 1.
+Error usage(const std::string& message, const std::string& help = {});
 
 /// A problem as typed: `rows=32768,cols=4096,dtype=bf16`; also scalars, free strides and `x.align=4`.
 using ProblemText = std::vector<std::pair<std::string, Value>>;

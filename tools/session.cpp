@@ -24,8 +24,6 @@ constexpr std::size_t longest_line = 64 * 1024;
 constexpr std::size_t most_problems = 100'000;
 constexpr std::int64_t most_alignment = 1 << 20;
 
-Error usage(const std::string& message, const std::string& help = {}) { return {Error::Kind::usage, message, help}; }
-
 /// Names that stand as bare words in strides and are given at launch.
 std::set<std::string> free_strides(const Op& op) {
     std::set<std::string> names;

@@ -57,7 +57,7 @@ fs::path folder_of(const fs::path& file) {
 }
 
 /// Root and the user are trusted; a folder that all may write to is sound with the sticky bit only for existing files.
-std::optional<std::string> untrusted(const struct stat& status, bool is_folder) {
+std::optional<std::string> untrusted_status(const struct stat& status, bool is_folder) {
     if (status.st_uid != ::geteuid() && status.st_uid != 0) return "belongs to another user";
     const bool sticky = is_folder && (status.st_mode & S_ISVTX);
     if ((status.st_mode & S_IWOTH) && !sticky) return "may be written to by others";
@@ -139,10 +139,10 @@ bool make_private_folder(const fs::path& folder) {
 std::optional<std::string> untrusted(const fs::path& database) {
     struct stat status {};
     if (::stat(database.c_str(), &status) == 0)
-        if (auto why = untrusted(status, false)) return fmt::format("'{}' {}", shown(database), *why);
+        if (auto why = untrusted_status(status, false)) return fmt::format("'{}' {}", shown(database), *why);
     const fs::path folder = folder_of(database);
     if (::stat(folder.c_str(), &status) == 0)
-        if (auto why = untrusted(status, true)) return fmt::format("'{}' {}", shown(folder), *why);
+        if (auto why = untrusted_status(status, true)) return fmt::format("'{}' {}", shown(folder), *why);
     return std::nullopt;
 }
 

@@ -9,9 +9,9 @@ namespace autotune {
 namespace {
 
 /// A name that ends in `=` takes a value, `-D` and `-U` take what follows at once, and the others stand alone.
-using Names = std::string_view;
+using Option = std::string_view;
 
-constexpr auto nvrtc_options = std::to_array<Names>({
+constexpr auto nvrtc_options = std::to_array<Option>({
     "--use_fast_math",
     "-use_fast_math",
     "--ftz=",
@@ -62,7 +62,7 @@ constexpr auto nvrtc_options = std::to_array<Names>({
     "-split-compile=",
 });
 
-constexpr auto ptxas_options = std::to_array<Names>({
+constexpr auto ptxas_options = std::to_array<Option>({
     "-O0",
     "-O1",
     "-O2",
@@ -97,13 +97,13 @@ constexpr auto ptxas_options = std::to_array<Names>({
     "--disable-optimizer-constants",
 });
 
-bool fits(std::string_view option, Names name) {
+bool fits(std::string_view option, Option name) {
     const bool takes_value = name.ends_with('=') || name == "-D" || name == "-U";
     return takes_value ? option.size() > name.size() && option.starts_with(name) : option == name;
 }
 
 bool is_listed(std::string_view option, const auto& list) {
-    return std::ranges::any_of(list, [&](Names name) { return fits(option, name); });
+    return std::ranges::any_of(list, [&](Option name) { return fits(option, name); });
 }
 
 }  // namespace

@@ -19,14 +19,14 @@ std::string_view trimmed_left(std::string_view text) {
     return start == std::string_view::npos ? std::string_view{} : text.substr(start);
 }
 
-[[noreturn]] void refuse(const std::string& message) { throw Error{Error::Kind::usage, message}; }
+[[noreturn]] void refuse_file(const std::string& message) { throw Error{Error::Kind::usage, message}; }
 
 }  // namespace
 
 FolderFiles::FolderFiles(fs::path folder) : folder_{std::move(folder)} {}
 
 std::optional<fs::path> FolderFiles::inside(std::string_view path) const {
-    if (const auto objection = path_objection(path)) refuse(fmt::format("the path '{}' {}", path, *objection));
+    if (const auto objection = path_objection(path)) refuse_file(fmt::format("the path '{}' {}", path, *objection));
     std::error_code error;
     const fs::path root = fs::canonical(folder_, error);
     if (error) return std::nullopt;
@@ -34,8 +34,8 @@ std::optional<fs::path> FolderFiles::inside(std::string_view path) const {
     if (error) return std::nullopt;
     const fs::path relative = real.lexically_relative(root);
     if (relative.empty() || *relative.begin() == "..")
-        refuse(fmt::format("'{}' is a link that leaves the op's folder", path));
-    if (!fs::is_regular_file(real, error)) refuse(fmt::format("'{}' is no regular file", path));
+        refuse_file(fmt::format("'{}' is a link that leaves the op's folder", path));
+    if (!fs::is_regular_file(real, error)) refuse_file(fmt::format("'{}' is no regular file", path));
     return real;
 }
 
@@ -47,10 +47,10 @@ std::optional<std::string> FolderFiles::read(std::string_view path) const {
     std::error_code error;
     const auto size = fs::file_size(*real, error);
     if (!error && size > largest_source)
-        refuse(fmt::format("'{}' has {} bytes, a source at most {}", path, size, largest_source));
+        refuse_file(fmt::format("'{}' has {} bytes, a source at most {}", path, size, largest_source));
     std::ifstream file{*real, std::ios::binary};
     std::string text{std::istreambuf_iterator<char>{file}, std::istreambuf_iterator<char>{}};
-    if (!file && !file.eof()) refuse(fmt::format("'{}' cannot be read", path));
+    if (!file && !file.eof()) refuse_file(fmt::format("'{}' cannot be read", path));
     return text;
 }
 

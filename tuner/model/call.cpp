@@ -11,7 +11,7 @@
 namespace autotune {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) { throw Error{Error::Kind::usage, message}; }
+[[noreturn]] void refuse_call(const std::string& message) { throw Error{Error::Kind::usage, message}; }
 
 const ObservedTensor* observed_named(std::span<const ObservedTensor> tensors, std::string_view name) {
     const auto found = std::ranges::find(tensors, name, &ObservedTensor::name);
@@ -88,10 +88,10 @@ private:
         for (const Tensor& spec : op_.tensors) names.push_back(spec.name);
         for (const ObservedTensor& tensor : tensors_) {
             if (!op_.tensor(tensor.name))
-                refuse(fmt::format("there is no tensor '{}' in '{}'{}", tensor.name, op_.name,
-                                   remedy(tensor.name, names, "tensors")));
+                refuse_call(fmt::format("there is no tensor '{}' in '{}'{}", tensor.name, op_.name,
+                                        remedy(tensor.name, names, "tensors")));
             if (observed_named(tensors_, tensor.name) != &tensor)
-                refuse(fmt::format("tensor '{}' of '{}' is given twice", tensor.name, op_.name));
+                refuse_call(fmt::format("tensor '{}' of '{}' is given twice", tensor.name, op_.name));
         }
     }
 
@@ -108,16 +108,17 @@ private:
     void presence(const Tensor& spec, bool present) {
         const auto flag = spec.when.bare_name();
         if (flag && op_.field(*flag)) assign(*flag, present, "tensor '" + spec.name + "'");
-        if (!present && spec.when.empty()) refuse(fmt::format("tensor '{}' of '{}' is missing", spec.name, op_.name));
+        if (!present && spec.when.empty())
+            refuse_call(fmt::format("tensor '{}' of '{}' is missing", spec.name, op_.name));
     }
 
     void look_at(const Tensor& spec, const ObservedTensor& observed) {
         if (observed.shape.size() != spec.shape.size())
-            refuse(fmt::format("tensor '{}' of '{}' has {} dimensions and is given {}: [{}]", spec.name, op_.name,
-                               spec.shape.size(), observed.shape.size(), fmt::join(observed.shape, ", ")));
+            refuse_call(fmt::format("tensor '{}' of '{}' has {} dimensions and is given {}: [{}]", spec.name, op_.name,
+                                    spec.shape.size(), observed.shape.size(), fmt::join(observed.shape, ", ")));
         if (!observed.strides.empty() && observed.strides.size() != observed.shape.size())
-            refuse(fmt::format("tensor '{}' of '{}' is given {} extents and {} strides", spec.name, op_.name,
-                               observed.shape.size(), observed.strides.size()));
+            refuse_call(fmt::format("tensor '{}' of '{}' is given {} extents and {} strides", spec.name, op_.name,
+                                    observed.shape.size(), observed.strides.size()));
         if (const auto dtype = spec.dtype.bare_name(); dtype && op_.field(*dtype))
             assign(*dtype, std::string{name_of(observed.dtype)}, "tensor '" + spec.name + "'");
         for (std::size_t i = 0; i < spec.shape.size(); ++i)
@@ -156,8 +157,8 @@ private:
             if (stride == out_.binding.strides.end())
                 out_.binding.strides.emplace_back(node->name, item.observed);
             else if (stride->second != item.observed)
-                refuse(fmt::format("stride '{}' of '{}' is {}, but {} by {}", node->name, op_.name, stride->second,
-                                   item.observed, by));
+                refuse_call(fmt::format("stride '{}' of '{}' is {}, but {} by {}", node->name, op_.name, stride->second,
+                                        item.observed, by));
         }
         return true;
     }
@@ -182,7 +183,7 @@ private:
         if (before == nullptr)
             out_.fields.emplace_back(field, value);
         else if (!same_value(*before, value))
-            refuse(
+            refuse_call(
                 fmt::format("'{}' of '{}' is {}, but {} by {}", field, op_.name, to_text(*before), to_text(value), by));
     }
 
@@ -253,7 +254,7 @@ Instance instance_of_call(const Op& op, std::span<const ObservedTensor> tensors,
                           const std::vector<std::pair<std::string, Value>>& scalars) {
     const SolvedCall call = solve_dims(op, tensors, given, scalars);
     Instance instance = Instance::make(op, call.fields, limits, call.binding);
-    if (const auto reason = objection_to(instance, tensors)) refuse(*reason);
+    if (const auto reason = objection_to(instance, tensors)) refuse_call(*reason);
     return instance;
 }
 

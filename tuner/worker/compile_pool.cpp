@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int most_failures = 3;
 constexpr double start_limit_s = 60;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double age_s(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 /// A share of the machine's memory: a compile bomb in every worker at once must leave the rest alive.
 std::uint64_t default_memory_bytes() {
@@ -260,7 +260,7 @@ void CompilePool::take_answers(Worker& worker) {
 
 void CompilePool::finish(Worker& worker, Compiled result) {
     if (!worker.job) return;
-    const double took_s = seconds_since(worker.since);
+    const double took_s = age_s(worker.since);
     if (result.milliseconds == 0) result.milliseconds = took_s * 1e3;
     result.failure.compile_ms = result.milliseconds;
     ++finished_;
@@ -311,9 +311,9 @@ double CompilePool::limit_s() const {
 void CompilePool::end_late() {
     for (const auto& worker : workers_) {
         const bool starting = !worker->ready && worker->failures < most_failures;
-        if (starting && seconds_since(worker->since) > start_limit_s)
+        if (starting && age_s(worker->since) > start_limit_s)
             lose(*worker, Ending::compile_timeout, "the compiler does not start");
-        if (!worker->job || seconds_since(worker->since) < limit_s()) continue;
+        if (!worker->job || age_s(worker->since) < limit_s()) continue;
         lose(*worker, Ending::compile_timeout, fmt::format("the compiler was ended after {:.1f} s", limit_s()));
     }
 }
@@ -321,7 +321,7 @@ void CompilePool::end_late() {
 int CompilePool::milliseconds_to_wait() const {
     double soonest_s = 60;
     for (const auto& worker : workers_)
-        if (worker->job) soonest_s = std::min(soonest_s, limit_s() - seconds_since(worker->since));
+        if (worker->job) soonest_s = std::min(soonest_s, limit_s() - age_s(worker->since));
     return static_cast<int>(std::clamp(soonest_s * 1e3 + 1, 1.0, 60e3));
 }
 

@@ -20,13 +20,6 @@ namespace {
 
 constexpr std::int64_t largest_dim = std::int64_t{1} << 40;
 
-bool is_read(const TensorTask& tensor) {
-    return tensor.present && (tensor.role == Role::in || tensor.role == Role::inout);
-}
-bool is_written(const TensorTask& tensor) {
-    return tensor.present && (tensor.role == Role::out || tensor.role == Role::inout);
-}
-
 /// nullptr: the library has no such function.
 autotune_reference_fn find_function(const std::string& library, const char* name) {
     void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);  // for the life of this process

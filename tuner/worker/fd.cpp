@@ -16,14 +16,14 @@ namespace {
 
 constexpr int all_seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
-[[noreturn]] void fail(const char* action, std::uint64_t bytes) {
+[[noreturn]] void fail_memory(const char* action, std::uint64_t bytes) {
     throw Error{Error::Kind::internal,
                 fmt::format("{} of {} bytes of shared memory failed: {}", action, bytes, std::strerror(errno))};
 }
 
 Fd make_memory() {
     Fd fd{memfd_create("autotune", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
-    if (!fd) fail("making", 0);
+    if (!fd) fail_memory("making", 0);
     return fd;
 }
 
@@ -47,18 +47,18 @@ Fd sealed_memory(std::span<const std::byte> bytes) {
     while (done < bytes.size()) {
         const ssize_t wrote = write(fd.get(), bytes.data() + done, bytes.size() - done);
         if (wrote < 0 && errno == EINTR) continue;
-        if (wrote <= 0) fail("writing", bytes.size());
+        if (wrote <= 0) fail_memory("writing", bytes.size());
         done += static_cast<std::size_t>(wrote);
     }
-    if (fcntl(fd.get(), F_ADD_SEALS, all_seals) != 0) fail("sealing", bytes.size());
+    if (fcntl(fd.get(), F_ADD_SEALS, all_seals) != 0) fail_memory("sealing", bytes.size());
     return fd;
 }
 
 WritableMemory::WritableMemory(std::uint64_t bytes) : fd_{make_memory()}, size_{static_cast<std::size_t>(bytes)} {
-    if (ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0) fail("taking", bytes);
+    if (ftruncate(fd_.get(), static_cast<off_t>(bytes)) != 0) fail_memory("taking", bytes);
     if (size_ == 0) return;
     void* mapped = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
-    if (mapped == MAP_FAILED) fail("mapping", bytes);
+    if (mapped == MAP_FAILED) fail_memory("mapping", bytes);
     data_ = static_cast<std::byte*>(mapped);
 }
 
@@ -68,7 +68,7 @@ WritableMemory::~WritableMemory() {
 
 Fd WritableMemory::seal() && {
     if (data_) munmap(std::exchange(data_, nullptr), size_);
-    if (fcntl(fd_.get(), F_ADD_SEALS, all_seals) != 0) fail("sealing", size_);
+    if (fcntl(fd_.get(), F_ADD_SEALS, all_seals) != 0) fail_memory("sealing", size_);
     return std::move(fd_);
 }
 
@@ -83,7 +83,7 @@ MappedMemory::MappedMemory(const Fd& fd, std::uint64_t at_most) {
     size_ = static_cast<std::size_t>(facts.st_size);
     if (size_ == 0) return;
     void* mapped = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-    if (mapped == MAP_FAILED) fail("mapping", size_);
+    if (mapped == MAP_FAILED) fail_memory("mapping", size_);
     data_ = static_cast<const std::byte*>(mapped);
 }
 

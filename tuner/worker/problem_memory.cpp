@@ -15,13 +15,6 @@ namespace {
 /// Rotation over more sets costs more than it teaches: a problem so small stays in the cache where it is used, too.
 constexpr std::size_t most_sets = 256;
 
-bool is_read(const TensorTask& tensor) {
-    return tensor.present && (tensor.role == Role::in || tensor.role == Role::inout);
-}
-bool is_written(const TensorTask& tensor) {
-    return tensor.present && (tensor.role == Role::out || tensor.role == Role::inout);
-}
-
 /// Whether something lies between the elements of a tensor.
 bool pitched(const TensorTask& tensor) { return tensor.bytes != tensor.elements * size_of(tensor.dtype); }
 

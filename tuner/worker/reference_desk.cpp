@@ -34,7 +34,7 @@ bool is_special(const std::vector<TensorTask>& tensors) {
 }
 
 /// The op's own count, or a guess by what is touched.
-double work_of(const Instance& instance) {
+double reference_work(const Instance& instance) {
     if (instance.flops() > 0) return instance.flops();
     double elements = 0;
     for (const BoundTensor& tensor : instance.tensors())
@@ -44,7 +44,7 @@ double work_of(const Instance& instance) {
 
 using Fields = std::vector<std::pair<std::string, Value>>;
 
-void set_field(Fields& fields, const std::string& name, const Value& value) {
+void give_field(Fields& fields, const std::string& name, const Value& value) {
     for (auto& [have, old] : fields)
         if (have == name) {
             old = value;
@@ -75,7 +75,7 @@ std::vector<Instance> small_problems(const Instance& instance) {
         Fields fields = cut_down(instance, odd, false);
         for (const auto& [name, value] : check) {
             const Field* field = instance.op().field(name);
-            if (field && field->kind == Field::Kind::dim) set_field(fields, name, value);
+            if (field && field->kind == Field::Kind::dim) give_field(fields, name, value);
         }
         tries.push_back(std::move(fields));
     }
@@ -90,7 +90,7 @@ std::vector<Instance> small_problems(const Instance& instance) {
                 Instance::make(instance.op(), fields, instance.limits(), {.scalars = instance.binding().scalars});
             const bool is_new =
                 std::ranges::none_of(found, [&](const Instance& other) { return other.problem() == small.problem(); });
-            if (is_new && work_of(small) <= most_small_flops) found.push_back(std::move(small));
+            if (is_new && reference_work(small) <= most_small_flops) found.push_back(std::move(small));
         } catch (const Error&) {  // no legal problem
         }
     }
@@ -122,7 +122,7 @@ std::future<std::shared_ptr<const HeldProblem>> ReferenceDesk::begin(const Insta
 }
 
 bool ReferenceDesk::prefers_device(const Instance& instance) const {
-    return !instance.op().reference.launches.empty() && work_of(instance) / flops_per_s_ > worth_waiting_s;
+    return !instance.op().reference.launches.empty() && reference_work(instance) / flops_per_s_ > worth_waiting_s;
 }
 
 void ReferenceDesk::expect(const Instance& instance, const std::string& arch) {
@@ -244,7 +244,7 @@ void ReferenceDesk::evaluate(const Instance& instance, std::uint64_t seed, HeldP
     for (std::size_t i = 0; i < values; ++i) problem.values.push_back(std::move(fds[i]));
     for (std::size_t i = 0; i < inputs; ++i) problem.contents.push_back(std::move(fds[values + i]));
     const double took_s = std::chrono::duration<double>(Clock::now() - start).count();
-    if (took_s > 0.02) flops_per_s_ = work_of(instance) / took_s;
+    if (took_s > 0.02) flops_per_s_ = reference_work(instance) / took_s;
     if (inputs == 0) return;
     int next = 0;
     for (TensorTask& tensor : problem.task.tensors)

@@ -34,6 +34,13 @@ FieldTask field_task(const std::string& name, const Value& value) {
 
 }  // namespace
 
+bool is_read(const TensorTask& tensor) noexcept {
+    return tensor.present && (tensor.role == Role::in || tensor.role == Role::inout);
+}
+bool is_written(const TensorTask& tensor) noexcept {
+    return tensor.present && (tensor.role == Role::out || tensor.role == Role::inout);
+}
+
 std::vector<TensorTask> tensor_tasks(const Instance& instance, std::uint64_t seed) {
     std::vector<TensorTask> tasks;
     for (const BoundTensor& tensor : instance.tensors()) {

@@ -65,6 +65,8 @@ struct TensorTask {
     int contents = -1;  ///< number of the descriptor that holds its bytes; -1: it is filled
     Bound bound;        ///< of an output
 };
+bool is_read(const TensorTask& tensor) noexcept;     ///< present, and kernels read it
+bool is_written(const TensorTask& tensor) noexcept;  ///< present, and kernels write it
 
 /// A problem as the run worker holds it, under a number.
 struct ProblemTask {
