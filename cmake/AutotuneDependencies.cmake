@@ -39,8 +39,11 @@ if(AUTOTUNE_CUDA_INCLUDE)
 else()
   file(GLOB _autotune_wheels ${PROJECT_SOURCE_DIR}/build/cuda/lib/python3*/site-packages/nvidia/cu13/include
     ${PROJECT_BINARY_DIR}/cuda/lib/python3*/site-packages/nvidia/cu13/include)
+  # The places where scripts/setup.sh looks come first: a system's own packages may be of CUDA 11.
   find_path(AUTOTUNE_CUDA_HEADERS cuda.h PATHS ${_autotune_wheels}
-    ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda/include /usr/local/cuda/targets/x86_64-linux/include PATH_SUFFIXES include)
+    ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda/include /usr/local/cuda/targets/x86_64-linux/include PATH_SUFFIXES include
+    NO_DEFAULT_PATH)
+  find_path(AUTOTUNE_CUDA_HEADERS cuda.h)
 endif()
 if(NOT AUTOTUNE_CUDA_HEADERS)
   message(FATAL_ERROR "cuda.h was not found: run scripts/setup.sh, or set AUTOTUNE_CUDA_INCLUDE to the folder that holds it")

@@ -42,8 +42,6 @@ Space named_space(Modifiers& mods) {
     throw Refused{};
 }
 
-PtxType word_of(int bytes) { return bytes == 8 ? PtxType::b64 : bytes == 4 ? PtxType::b32 : PtxType::b16; }
-
 void move_parts(Decoder& d, const Instruction& in, Op op, PtxType type) {
     const bool pack = in.operands[1].kind == Operand::Kind::vector;
     const Operand& whole = in.operands[pack ? 0 : 1];

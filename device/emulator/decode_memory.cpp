@@ -41,8 +41,6 @@ std::span<const Operand> elements(const Operand& operand, int vector) {
     return operand.parts;
 }
 
-PtxType word_of(int bytes) { return bytes == 8 ? PtxType::b64 : bytes == 4 ? PtxType::b32 : PtxType::b16; }
-
 }  // namespace
 
 void decode_load(Decoder& d, const Instruction& in, Op op, Modifiers& mods) {

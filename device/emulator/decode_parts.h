@@ -25,5 +25,10 @@ void decode_collective(Decoder& decoder, const Instruction& instruction, Op op, 
 /// What has no effect on results: fences, prefetches, hints.
 void decode_nothing(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
 
+/// Bits without a type, as many bytes of them.
+constexpr PtxType word_of(int bytes) noexcept {
+    return bytes == 8 ? PtxType::b64 : bytes == 4 ? PtxType::b32 : PtxType::b16;
+}
+
 }  // namespace autotune::emulator
 #endif
