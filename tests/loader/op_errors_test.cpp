@@ -326,6 +326,14 @@ strides)t",
      R"t(x.toml:20:9: 'shape' is an array of expressions, not 'n'
   20 | shape = "n"
      |         ^~~)t"},
+    {"StridesWithASlipInTheNameOfAField", good_op, R"t(strides = ["step"])t", R"t(strides = ["notee"])t",
+     R"t(x.toml:21:13: unknown name 'notee' in a stride, and no launch is given it; did you mean 'note'?
+  21 | strides = ["notee"]
+     |             ^~~~~)t"},
+    {"StridesThatNoLaunchIsGiven", good_op, R"t("factor", "i64(step)", "partial")t", R"t("factor", "partial")t",
+     R"t(x.toml:21:13: unknown name 'step' in a stride, and no launch is given it; the fields are n, dtype, zero and note, the [let] names are half and parts
+  21 | strides = ["step"]
+     |             ^~~~)t"},
     {"StridesByDimension", good_op, R"t(strides = ["step"])t", R"t(strides = ["step", 1])t",
      R"t(x.toml:21:1: 'strides' of tensor 'x' has 2 entries, its shape has 1
   21 | strides = ["step", 1]

@@ -64,6 +64,7 @@ private:
     void read_tolerance(const Node& node);
     void read_check(const Node& node);
     void check_tensors() const;
+    void check_strides(const std::set<std::string>& parameters);
     void check_outputs() const;
     std::set<std::string> roles_of(const Tensor& tensor) const;
     const Tensor& tensor_named(const std::string& name, const Node& node) const;
@@ -79,7 +80,7 @@ private:
     LaunchSpec read_launch(const Node& node, std::string_view section, const Variant* variant, const Place& place);
     ArgumentSpec read_argument(const Node& node, const Place& place, bool reference);
     ArgumentSpec read_tensor_map(const Node& node, const Place& place);
-    void check_argument(const Expression& expression, const Node& node) const;
+    void check_argument(const Pending& argument) const;
     void check_entry(const Variant& variant, const std::string& entry, const Node& node) const;
 
     const Document& document_;
@@ -89,7 +90,8 @@ private:
     Op op_;
     const Op* base_ = nullptr;  ///< what the file extends
     std::deque<Variant> read_;  ///< variants of this file: places point into them, so they stay where they are
-    std::vector<Pending> pending_, strides_, arguments_;
+    std::vector<Pending> pending_, arguments_;
+    std::vector<std::pair<std::string, Pending>> strides_;                          ///< with the tensor's name
     std::vector<std::pair<const Node*, std::string>> named_later_, outputs_later_;  ///< tensors that something names
     std::vector<std::pair<const Node*, Expression>> named_dtypes_;                  ///< of tensors and scratch
     std::map<std::string, const Node*> tensor_nodes_;

@@ -106,7 +106,9 @@ constexpr auto keys = std::to_array<KeyRow>({
     {"[[tensor]]", "shape", expressions, true, "",
      "row-major; dims are solved from bare names at a call, other expressions are checked"},
     {"[[tensor]]", "strides", expressions, false, "",
-     "in elements; an unknown bare name is free and given at launch; packed without this key"},
+     "in elements; a bare name that is none of the problem and that a launch is given (an argument such as `i64(ldx)`, "
+     "or "
+     "a tensor map of the tensor) is free; packed without this key"},
     {"[[tensor]]", "when", expression, false, "", "whether it is there; an absent tensor is a null pointer"},
     {"[[tensor]]", "may_alias", names, false, "", "tensors that may be the same memory"},
     {"[[tensor]]", "fill", text_or_table, false, "", "what an input holds, see below"},

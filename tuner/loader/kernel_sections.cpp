@@ -7,6 +7,7 @@
 
 #include "tuner/loader/builder.h"
 #include "tuner/loader/compiler_option.h"
+#include "tuner/model/argument.h"
 #include "tuner/model/evaluator.h"
 #include "tuner/model/suggest.h"
 
@@ -315,27 +316,14 @@ ArgumentSpec Builder::read_tensor_map(const Node& node, const Place& place) {
     return argument;
 }
 
-void Builder::check_argument(const Expression& expression, const Node& node) const {
-    for (const ExpressionNode* leaf : leaves_of(expression)) {
-        const bool cast =
-            leaf->kind == NodeKind::call &&
-            (leaf->function == Function::i32 || leaf->function == Function::i64 || leaf->function == Function::f32);
-        if (cast) continue;
-        const auto is_scratch = [&](const Variant& variant) {
-            return std::ranges::any_of(variant.scratch,
-                                       [&](const Scratch& scratch) { return scratch.name == leaf->name; });
-        };
-        const bool named = leaf->kind == NodeKind::name &&
-                           (names_.is_tensor(leaf->name) ||
-                            std::ranges::find(op_.scalars, leaf->name, &Scalar::name) != op_.scalars.end() ||
-                            std::ranges::any_of(read_, is_scratch));
-        if (named) continue;
-        const std::string piece = node.is_text() ? std::string{leaf->piece} : to_text(node.value);
-        const std::string message =
-            fmt::format("the argument '{0}' is a number without a width; write i32({0}), i64({0}) or f32({0})", piece);
-        if (node.is_text()) document_.fail_inside(node, leaf->offset, piece.size(), message);
-        document_.fail(node, message);
-    }
+void Builder::check_argument(const Pending& argument) const {
+    const std::vector<Scratch>* scratch = argument.place.scratch;
+    const auto objection =
+        argument_objection(op_, scratch ? std::span{*scratch} : std::span<const Scratch>{}, argument.expression);
+    if (!objection) return;
+    if (argument.node->is_text())
+        document_.fail_inside(*argument.node, objection->offset, objection->length, objection->reason);
+    document_.fail(*argument.node, objection->reason);
 }
 
 void Builder::check_entry(const Variant& variant, const std::string& entry, const Node& node) const {

@@ -118,18 +118,10 @@ void Builder::finish() {
     };
     std::ranges::for_each(op_.variants, add);
     std::ranges::for_each(read_, add);
-    for (const Pending& stride : strides_) {
-        const auto free = stride.expression.bare_name();
-        if (free && parameters.contains(*free))
-            document_.fail(*stride.node, fmt::format("'{}' is a parameter, so it cannot be a stride", *free));
-        if (free && !names_.known(*free))
-            names_.declare_stride(*free);
-        else
-            pending_.push_back(stride);
-    }
+    check_strides(parameters);
     op_.lets = names_.sorted_lets(parameters);
     for (const Pending& one : pending_) names_.check(one.expression, *one.node, one.place);
-    for (const Pending& one : arguments_) check_argument(one.expression, *one.node);
+    for (const Pending& one : arguments_) check_argument(one);
     check_tensors();
     std::ranges::move(read_, std::back_inserter(op_.variants));
     if (base_) return;

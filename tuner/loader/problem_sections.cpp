@@ -190,7 +190,7 @@ void Builder::read_tensor(const Node& node) {
                                                      tensor.name, strides->children.size(), tensor.shape.size()));
         for (const Node& one : strides->children) {
             tensor.strides.push_back(expression(one, of_problem("a stride")));
-            strides_.push_back(pending_.back());
+            strides_.emplace_back(tensor.name, pending_.back());
             pending_.pop_back();
         }
     }
@@ -374,6 +374,34 @@ std::set<std::string> Builder::roles_of(const Tensor& tensor) const {
 void Builder::check_tensors() const {
     for (const auto& [node, name] : named_later_) tensor_named(name, *node);
     for (const auto& [node, dtype] : named_dtypes_) check_dtype(dtype, *node);
+}
+
+/// A bare name that stands for nothing else is a free stride, which kernels learn from an argument or from a tensor
+/// map. One that no launch learns is no stride but a slip in the name of a field.
+void Builder::check_strides(const std::set<std::string>& parameters) {
+    std::set<std::string> learnt, mapped;
+    std::vector<std::string> fields;
+    for (const Field& field : op_.fields) fields.push_back(field.name);
+    for (const Pending& argument : arguments_)
+        for (const std::string& name : argument.expression.names()) learnt.insert(name);
+    for (const Variant& variant : read_)
+        for (const LaunchSpec& launch : variant.launches)
+            for (const ArgumentSpec& argument : launch.arguments)
+                if (argument.kind == ArgumentSpec::Kind::tensor_map) mapped.insert(argument.tensor);
+    for (const auto& [tensor, stride] : strides_) {
+        const auto free = stride.expression.bare_name();
+        if (free && parameters.contains(*free))
+            document_.fail(*stride.node, fmt::format("'{}' is a parameter, so it cannot be a stride", *free));
+        const bool unknown = free && !names_.known(*free);
+        if (unknown && (learnt.contains(*free) || (mapped.contains(tensor) && !suggestion(*free, fields)))) {
+            names_.declare_stride(*free);
+            continue;
+        }
+        pending_.push_back(stride);
+        if (!unknown) continue;
+        pending_.back().place.what = "a stride, and no launch is given it";
+        names_.check(stride.expression, *stride.node, pending_.back().place);
+    }
 }
 
 void Builder::check_outputs() const {

@@ -51,25 +51,25 @@ ValueArgument integer(double number, std::int64_t whole) {
     return copied(static_cast<T>(whole));
 }
 
-std::optional<std::string> node_objection(const Op& op, const Variant* variant, const ExpressionNode& node) {
+std::optional<ArgumentObjection> node_objection(const Op& op, std::span<const Scratch> scratch,
+                                                const ExpressionNode& node) {
     if (node.kind == NodeKind::conditional) {
-        if (auto reason = node_objection(op, variant, *node.children[1])) return reason;
-        return node_objection(op, variant, *node.children[2]);
+        if (auto objection = node_objection(op, scratch, *node.children[1])) return objection;
+        return node_objection(op, scratch, *node.children[2]);
     }
     if (node.kind == NodeKind::call &&
         (node.function == Function::i32 || node.function == Function::i64 || node.function == Function::f32))
         return std::nullopt;
-    if (node.kind != NodeKind::name)
-        return fmt::format("the argument '{}' has no size: write i32({}), i64({}) or f32({})", node.piece, node.piece,
-                           node.piece, node.piece);
-    if (op.tensor(node.name) || std::ranges::find(op.scalars, node.name, &Scalar::name) != op.scalars.end())
+    if (node.kind == NodeKind::name &&
+        (op.tensor(node.name) || std::ranges::find(op.scalars, node.name, &Scalar::name) != op.scalars.end() ||
+         std::ranges::find(scratch, node.name, &Scratch::name) != scratch.end()))
         return std::nullopt;
-    if (variant && std::ranges::find(variant->scratch, node.name, &Scratch::name) != variant->scratch.end())
-        return std::nullopt;
-    return fmt::format(
-        "the argument '{}' is no tensor, scratch buffer or scalar; a number is written i32({}), i64({}) or "
-        "f32({})",
-        node.name, node.name, node.name, node.name);
+    const std::string piece = node.piece.empty() ? to_text(node.value) : std::string{node.piece};
+    return ArgumentObjection{
+        .reason =
+            fmt::format("the argument '{0}' is a number without a width; write i32({0}), i64({0}) or f32({0})", piece),
+        .offset = node.offset,
+        .length = piece.size()};
 }
 
 }  // namespace
@@ -112,9 +112,10 @@ ValueArgument value_argument(const Value& value, DType dtype) {
     return {};
 }
 
-std::optional<std::string> argument_objection(const Op& op, const Variant* variant, const Expression& argument) {
-    if (argument.empty()) return "an argument is empty";
-    return node_objection(op, variant, *argument.node());
+std::optional<ArgumentObjection> argument_objection(const Op& op, std::span<const Scratch> scratch,
+                                                    const Expression& argument) {
+    if (argument.empty()) return ArgumentObjection{.reason = "an argument is empty"};
+    return node_objection(op, scratch, *argument.node());
 }
 
 }  // namespace autotune

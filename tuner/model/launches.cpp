@@ -106,8 +106,9 @@ private:
             case ArgumentSpec::Kind::expression:
                 break;
         }
-        if (const auto reason = argument_objection(*data_.op, variant_, spec.expression))
-            throw EvaluationError{*reason};
+        const auto scratch = variant_ ? std::span{variant_->scratch} : std::span<const Scratch>{};
+        if (const auto objection = argument_objection(*data_.op, scratch, spec.expression))
+            throw EvaluationError{objection->reason};
         return node_argument(*spec.expression.node());
     }
 
