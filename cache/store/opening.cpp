@@ -46,23 +46,25 @@ Database new_in_memory(const char* schema, const std::string& uuid) {
 }
 
 /// Makes the file under another name and links it into place, so that of several creators one wins and nobody ever sees
-/// half a schema. False when the folder can't be written to.
-bool create_file(const fs::path& path, const char* schema, const std::string& uuid) {
+/// half a schema.
+enum class Created { yes, not_writable, disk_full };
+Created create_file(const fs::path& path, const char* schema, const std::string& uuid) {
     const fs::path making = fmt::format("{}.new-{}-{}", path.string(), ::getpid(), random_uuid().substr(0, 8));
     const int file = ::open(making.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0) return false;
+    if (file < 0) return errno == ENOSPC ? Created::disk_full : Created::not_writable;
     ::close(file);
-    bool made = false;
+    Created made = Created::not_writable;
     try {
         {
             Database database = Database::open(making, Database::Access::write, std::chrono::milliseconds{0});
             if (write_ahead_log_is_safe()) database.query("PRAGMA journal_mode = WAL").run();
             fill_new(database, schema, uuid);
         }
-        made = ::link(making.c_str(), path.c_str()) == 0 || errno == EEXIST ||
-               ::renameat2(AT_FDCWD, making.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0 || errno == EEXIST;
-    } catch (const DatabaseFailure&) {
-        made = false;
+        if (::link(making.c_str(), path.c_str()) == 0 || errno == EEXIST ||
+            ::renameat2(AT_FDCWD, making.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0 || errno == EEXIST)
+            made = Created::yes;
+    } catch (const DatabaseFailure& failure) {
+        if ((failure.code() & 0xff) == SQLITE_FULL) made = Created::disk_full;
     }
     ::unlink(making.c_str());
     for (const char* companion : {"-journal", "-wal", "-shm"}) ::unlink((making.string() + companion).c_str());
@@ -202,12 +204,15 @@ private:
         const fs::path folder = out_.path.parent_path();
         if (!folder.empty() && !make_private_folder(folder)) return no_folder();
         if (!network_.empty()) return spooled(false);
-        if (!create_file(out_.path, tune_schema, random_uuid())) return no_folder();
+        const Created created = create_file(out_.path, tune_schema, random_uuid());
+        if (created != Created::yes) return no_folder(created);
         return present(probe(out_.path));
     }
 
-    Opened no_folder() {
-        const std::string why = fmt::format("'{}' is not writable", shown(out_.path.parent_path()));
+    Opened no_folder(Created created = Created::not_writable) {
+        const std::string why = created == Created::disk_full
+                                    ? fmt::format("the disk of '{}' is full", shown(out_.path.parent_path()))
+                                    : fmt::format("'{}' is not writable", shown(out_.path.parent_path()));
         if (out_.own_place) return fall_back(why);
         throw Error{Error::Kind::usage, fmt::format("the database '{}' cannot be made: {}", name(), why),
                     "name another place with --db"};
@@ -244,7 +249,7 @@ private:
             const FileKind kind = probe(path).kind;
             try {
                 if (kind == FileKind::absent &&
-                    (access == Database::Access::read || !create_file(path, trials_schema, uuid)))
+                    (access == Database::Access::read || create_file(path, trials_schema, uuid) != Created::yes))
                     break;
                 if (kind == FileKind::absent || kind == FileKind::ours) {
                     Database trials = open_file(path, trials_schema, access, options_.patience);
@@ -382,7 +387,7 @@ void replace_damaged(Opened& opened, const Store::Options& options, bool trials)
     const std::string uuid =
         trials ? opened.tune.text_of("SELECT value FROM meta WHERE key = 'db_uuid'") : random_uuid();
     const fs::path to = set_aside(path);
-    if (to.empty() || !create_file(path, trials ? trials_schema : tune_schema, uuid))
+    if (to.empty() || create_file(path, trials ? trials_schema : tune_schema, uuid) != Created::yes)
         throw Error{Error::Kind::store, fmt::format("'{}' is damaged and cannot be replaced", shown(path)),
                     fmt::format("autotune db salvage {}", path.string())};
     (trials ? opened.trials : opened.tune) = Database::open(path, Database::Access::write, options.patience);

@@ -122,7 +122,7 @@ RunSummary Store::finish_run(RunId id, const RunEnd& end) {
                     fmt::format("{}, so {} in '{}'", error.what(),
                                 records.size() == 1 ? "1 record waits" : fmt::format("{} records wait", records.size()),
                                 shown(file)),
-                    "autotune db compact"};
+                    "the next run that writes here takes them along"};
     }
     if (impl_->opened.where == Opened::Where::spool) impl_->spool(records);
     return summary;

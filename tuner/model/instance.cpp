@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "tuner/model/claims.h"
+#include "tuner/model/free_stride.h"
 #include "tuner/model/instance_data.h"
 #include "tuner/model/problem_key.h"
 #include "tuner/model/suggest.h"
@@ -303,13 +304,9 @@ private:
     }
 
     std::int64_t stride_of(const Expression& expression, std::int64_t packed, const std::string& what) {
-        const auto bare = expression.bare_name();
-        const bool free =
-            bare && !op_.field(*bare) && std::ranges::find(op_.scalars, *bare, &Scalar::name) == op_.scalars.end() &&
-            std::ranges::find(op_.lets, *bare, &std::pair<std::string, Expression>::first) == op_.lets.end();
-        if (free) {
-            free_strides_.push_back(*bare);
-            if (!find_value(data_.strides, *bare)) data_.strides.emplace_back(*bare, packed);
+        if (const auto free = free_stride(op_, expression)) {
+            free_strides_.push_back(*free);
+            if (!find_value(data_.strides, *free)) data_.strides.emplace_back(*free, packed);
         }
         return valued(op_, what, [&] { return expression.evaluate_integer(InstanceScope{data_}); });
     }
