@@ -42,6 +42,7 @@ install(TARGETS ${_libraries} EXPORT autotuneTargets
 
 if(TARGET autotune)
   install(TARGETS autotune RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(FILES ${PROJECT_SOURCE_DIR}/docs/json-lines.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/autotune)
 endif()
 if(TARGET autotune-worker)
   install(TARGETS autotune-worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/autotune)

@@ -1,11 +1,15 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "autotune/error.h"
+#include "cache/store/stored_problem.h"
+#include "tools/bench_source.h"
 #include "tools/format.h"
+#include "tools/interrupt.h"
 #include "tools/json_events.h"
-#include "tools/session.h"
 #include "tools/subcommands.h"
 #include "tools/tune_report.h"
 #include "tuner/statistics.h"
@@ -13,92 +17,253 @@
 namespace autotune {
 namespace {
 
+Error usage(const std::string& message, const std::string& help = {}) { return {Error::Kind::usage, message, help}; }
+
 int rounds_for(Effort effort) { return effort == Effort::quick ? 15 : effort == Effort::normal ? 41 : 201; }
 
-/// What is timed beside the default: the config that was named, else what the database holds for this problem.
-std::vector<Config> configs_of(const Request& request, const Session& session, const Instance& instance,
-                               const PresentGpu& gpu) {
-    std::vector<Config> configs{instance.default_config()};
-    const auto add = [&](const Config& config) {
-        if (std::ranges::find(configs, config) == configs.end()) configs.push_back(config);
-    };
-    if (!request.config.empty()) {
-        const Config config = complete_config(instance, config_from_text(request.config));
-        add(config);
-        return configs;
-    }
-    const Store store = session.open_store(Store::Mode::read);
-    for (const Record& record :
-         store.records({.op = instance.op().name, .device_fp = gpu.identity.fp, .problem_key = instance.key()},
-                       session.today({&instance.op()})))
-        if (!instance.objection(record.config)) add(record.config);
-    return configs;
+/// Configs of one problem that are timed side by side; the others are compared with the first.
+struct Contest {
+    Instance instance;
+    std::vector<Config> configs;
+};
+
+/// How a config compares with the first, from the interval of the ratio of their times.
+enum class Verdict { baseline, faster, slower, same, uncertain };
+constexpr std::array<std::string_view, 5> verdict_names{"baseline", "faster", "slower", "same", "uncertain"};
+
+Verdict verdict_of(const Interval& ratio) {
+    if (ratio.high < 1 - same_within) return Verdict::faster;
+    if (ratio.low > 1 + same_within) return Verdict::slower;
+    return ratio.low > 1 - same_within && ratio.high < 1 + same_within ? Verdict::same : Verdict::uncertain;
 }
 
-void print(const Instance& instance, const std::vector<Config>& configs, const std::vector<Outcome>& outcomes,
-           const Preparation& preparation, Console& console) {
-    for (std::size_t i = 0; i < configs.size(); ++i) {
-        const Outcome& o = outcomes[i];
-        if (!o.ok() || o.samples_us.empty()) {
-            console.result(fmt::format("  {:<18} {}: {}", info(o.ending).words, configs[i].text(), o.reason));
-            continue;
-        }
-        const Interval interval = median_interval(o.samples_us);
-        const Interval ratio = paired_ratio(o.samples_us, outcomes.front().samples_us);
-        const std::string words = i == 0 ? "default"
-                                  : ratio.high < 1 - same_within
-                                      ? fmt::format("{} faster", format_speedup(1 / ratio.median))
-                                  : ratio.low > 1 + same_within ? fmt::format("{} slower", format_speedup(ratio.median))
-                                  : ratio.low > 1 - same_within && ratio.high < 1 + same_within ? "same"
-                                                                                                : "uncertain";
-        console.result(fmt::format("  {} [{}, {}]  {:<40} {:<14} {}", pad_left(format_time(interval.median), 10),
-                                   format_time(interval.low), format_time(interval.high),
-                                   throughput(instance, interval.median, preparation.copy_bandwidth_gbs), words,
-                                   configs[i].text()));
-        if (console.json())
-            console.json_line(json_event("bench", {{"op", instance.op().name},
-                                                   {"problem", instance.problem()},
-                                                   {"config", configs[i]},
-                                                   {"time_us", interval.median},
-                                                   {"low_us", interval.low},
-                                                   {"high_us", interval.high},
-                                                   {"over_default", ratio.median},
-                                                   {"verdict", words},
-                                                   {"samples_us", o.samples_us}}));
+std::string words_of(Verdict verdict, const Interval& ratio, std::string_view baseline) {
+    switch (verdict) {
+        case Verdict::baseline:
+            return std::string{baseline};
+        case Verdict::faster:
+            return fmt::format("{} faster", format_speedup(1 / ratio.median));
+        case Verdict::slower:
+            return fmt::format("{} slower", format_speedup(ratio.median));
+        case Verdict::same:
+        case Verdict::uncertain:
+            return std::string{verdict_names[static_cast<std::size_t>(verdict)]};
     }
+    return {};
 }
+
+class BenchCommand {
+public:
+    BenchCommand(const Request& request, Console& console, const BenchSource& source)
+        : request_{request},
+          console_{console},
+          session_{request, console},
+          gpu_{source.gpus(session_).front()},
+          bench_{source.bench(session_, gpu_)},
+          store_{session_.open_store(Store::Mode::read)} {}
+
+    int run() {
+        console_.line(device_line(gpu_.ordinal, gpu_.identity, session_.nvrtc_version()));
+        for (const Contest& contest : contests()) {
+            hold(contest);
+            if (interrupted()) return interrupted();
+        }
+        if (failed_) return exit_code(Error::Kind::nothing_found);
+        return slower_ && request_.fail_on == "slower" ? exit_code(Error::Kind::check) : 0;
+    }
+
+private:
+    // ---- Who competes.
+
+    std::vector<Contest> contests() {
+        const std::string& against = request_.against;
+        if (against.empty())
+            return for_each_problem([&](const Instance& instance) { return beside_default(instance); });
+        if (const auto id = RecordKey::parse(against)) return against_record(*id);
+        if (against.find('=') != std::string::npos || has_variant(against))
+            return for_each_problem([&](const Instance& instance) {
+                return challenge(instance, complete_config(instance, config_from_text(against)));
+            });
+        if (std::filesystem::exists(against)) return against_database();
+        throw usage(fmt::format("--against '{}' is no database file, no record and no config", against),
+                    "a record's number is the id that autotune query --json shows");
+    }
+
+    template <class Make>
+    std::vector<Contest> for_each_problem(const Make& make) const {
+        std::vector<Contest> contests;
+        for (const AskedProblem& problem : session_.problems())
+            contests.push_back(make(Session::instance(problem, gpu_.identity.limits)));
+        return contests;
+    }
+
+    bool problems_given() const { return !request_.problems.empty() || !request_.problems_file.empty(); }
+    bool has_variant(const std::string& name) const { return !request_.op.empty() && session_.op().variant(name); }
+
+    /// The config that was named, else all that the database holds for this problem, and the default before them.
+    Contest beside_default(const Instance& instance) const {
+        Contest contest{.instance = instance, .configs = {instance.default_config()}};
+        const auto add = [&](const Config& config) {
+            if (std::ranges::find(contest.configs, config) == contest.configs.end()) contest.configs.push_back(config);
+        };
+        if (!request_.config.empty())
+            add(complete_config(instance, config_from_text(request_.config)));
+        else
+            for (const Record& record : usable_records(store_, instance)) add(record.config);
+        return contest;
+    }
+
+    /// The config that was named, else the best one stored, else the default, against `baseline`.
+    Contest challenge(const Instance& instance, const Config& baseline) const {
+        if (!request_.config.empty())
+            return {instance, {baseline, complete_config(instance, config_from_text(request_.config))}};
+        const std::vector<Record> records = usable_records(store_, instance);
+        return {instance, {baseline, records.empty() ? instance.default_config() : records.front().config}};
+    }
+
+    std::vector<Contest> against_record(const RecordKey& id) {
+        const auto record = store_.record(id, {});
+        if (!record)
+            throw usage(fmt::format("there is no record {}", request_.against),
+                        "autotune query --json shows their ids");
+        const Op& op = session_.ops().find(record->source.op);
+        if (!problems_given()) return {against_stored(*record, instance_of(record->problem, op, gpu_.identity.limits))};
+        return for_each_problem([&](const Instance& instance) { return against_stored(*record, instance); });
+    }
+
+    Contest against_stored(const Record& record, const Instance& instance) const {
+        if (&instance.op() != &session_.ops().find(record.source.op))
+            throw usage(fmt::format("record {} is of '{}', not of '{}'", record.id.text(), record.source.op,
+                                    instance.op().name));
+        return challenge(instance, complete_config(instance, record.config));
+    }
+
+    /// Every problem of the other database on this GPU, or those that were asked for.
+    std::vector<Contest> against_database() {
+        const Store other =
+            Store::open({.path = request_.against, .mode = Store::Mode::read, .warn = [this](const std::string& text) {
+                             console_.warning(text);
+                         }});
+        std::vector<Contest> contests;
+        const auto add = [&](const Instance& instance) {
+            const std::vector<Record> records = usable_records(other, instance);
+            if (!records.empty()) contests.push_back(challenge(instance, records.front().config));
+        };
+        if (problems_given()) {
+            for (const AskedProblem& problem : session_.problems())
+                add(Session::instance(problem, gpu_.identity.limits));
+        } else {
+            if (!request_.op.empty()) session_.op();  // a typo in the op is no empty answer
+            for (const Record& record :
+                 other.records({.op = request_.op, .device_fp = gpu_.identity.fp, .winners_only = true}, {}))
+                if (const Op* op = session_.ops().find_or_null(record.source.op)) try {
+                        add(instance_of(record.problem, *op, gpu_.identity.limits));
+                    } catch (const Error& e) {
+                        console_.warning(fmt::format("record {} is left out: {}", record.id.text(), e.what()));
+                    }
+        }
+        if (contests.empty())
+            throw Error{Error::Kind::nothing_found,
+                        fmt::format("{} holds no usable record for {}{}", request_.against, gpu_.identity.name,
+                                    request_.op.empty() ? "" : fmt::format(" of '{}'", request_.op)),
+                        fmt::format("autotune query --db {}", request_.against)};
+        return contests;
+    }
+
+    /// Best first.
+    std::vector<Record> usable_records(const Store& store, const Instance& instance) const {
+        std::vector<Record> records =
+            store.records({.op = instance.op().name, .device_fp = gpu_.identity.fp, .problem_key = instance.key()},
+                          session_.today({&instance.op()}));
+        std::erase_if(records, [&](const Record& r) { return instance.objection(r.config).has_value(); });
+        return records;
+    }
+
+    // ---- The contest.
+
+    void hold(const Contest& contest) {
+        preparation_ = bench_->prepare(contest.instance);
+        console_.result(fmt::format("{} {}", contest.instance.op().name, problem_words(contest.instance, " ")));
+        // Each is checked before it is timed.
+        std::vector<Config> sound;
+        for (const Config& config : contest.configs) bench_->submit(config);
+        for (const Config& config : contest.configs) {
+            const Outcome outcome = bench_->next({});
+            if (outcome.ok()) {
+                sound.push_back(config);
+                continue;
+            }
+            failed_ = true;
+            console_.result(fmt::format("  {:<18} {}: {}", info(outcome.ending).words, config.text(), outcome.reason));
+            if (console_.json())
+                console_.json_line(json_event("bench", {{"op", contest.instance.op().name},
+                                                        {"problem", contest.instance.problem()},
+                                                        {"config", config},
+                                                        {"outcome", info(outcome.ending).name},
+                                                        {"reason", outcome.reason}}));
+        }
+        if (sound.empty()) return;
+        const std::vector<Outcome> outcomes = bench_->rounds(sound, rounds_for(request_.effort));
+        const std::string_view first = sound.front() != contest.configs.front() ? "the first that is right"
+                                       : request_.against.empty()               ? "default"
+                                                                                : "against";
+        for (std::size_t i = 0; i < sound.size(); ++i) {
+            if (outcomes[i].samples_us.empty()) {
+                failed_ = true;
+                console_.result(fmt::format("  {:<18} {}: {}", info(outcomes[i].ending).words, sound[i].text(),
+                                            outcomes[i].reason));
+                continue;
+            }
+            const Interval ratio = outcomes.front().samples_us.size() == outcomes[i].samples_us.size()
+                                       ? paired_ratio(outcomes[i].samples_us, outcomes.front().samples_us)
+                                       : Interval{};
+            const Verdict verdict = i == 0             ? Verdict::baseline
+                                    : ratio.median > 0 ? verdict_of(ratio)
+                                                       : Verdict::uncertain;
+            slower_ = slower_ || verdict == Verdict::slower;
+            print(contest.instance, sound[i], outcomes[i], ratio, verdict, first);
+        }
+    }
+
+    void print(const Instance& instance, const Config& config, const Outcome& outcome, const Interval& ratio,
+               Verdict verdict, std::string_view first) {
+        const Interval time = median_interval(outcome.samples_us);
+        const std::string words = words_of(verdict, ratio, first) + (outcome.tainted ? ", disturbed" : "");
+        console_.result(fmt::format("  {} [{}, {}]  {:<40} {:<14} {}", pad_left(format_time(time.median), 10),
+                                    format_time(time.low), format_time(time.high),
+                                    throughput(instance, time.median, preparation_.copy_bandwidth_gbs), words,
+                                    config.text()));
+        if (!console_.json()) return;
+        nlohmann::json fields = {{"op", instance.op().name},
+                                 {"problem", instance.problem()},
+                                 {"config", config},
+                                 {"time_us", time.median},
+                                 {"low_us", time.low},
+                                 {"high_us", time.high},
+                                 {"verdict", verdict_names[static_cast<std::size_t>(verdict)]},
+                                 {"words", words},
+                                 {"tainted", outcome.tainted},
+                                 {"samples_us", outcome.samples_us}};
+        fields[request_.against.empty() ? "over_default" : "over_against"] = ratio.median;
+        console_.json_line(json_event("bench", fields));
+    }
+
+    const Request& request_;
+    Console& console_;
+    Session session_;
+    PresentGpu gpu_;
+    std::unique_ptr<Bench> bench_;
+    Store store_;
+    Preparation preparation_;
+    bool failed_ = false, slower_ = false;
+};
 
 }  // namespace
 
-int run_bench(const Request& request, Console& console) {
-    const Session session{request, console};
-    const PresentGpu gpu = session.gpus().front();
-    const std::unique_ptr<Bench> bench = make_worker_bench(session.worker_options(gpu.ordinal));
-    console.line(device_line(gpu.ordinal, gpu.identity, session.nvrtc_version()));
-    bool failed = false;
-    for (const AskedProblem& problem : session.problems()) {
-        const Instance instance = Session::instance(problem, gpu.identity.limits);
-        const std::vector<Config> configs = configs_of(request, session, instance, gpu);
-        const Preparation preparation = bench->prepare(instance);
-        console.result(fmt::format("{} {}", instance.op().name, instance.problem().text()));
-        // Each is checked before it is timed.
-        std::vector<Config> sound;
-        std::vector<Outcome> outcomes;
-        for (const Config& config : configs) bench->submit(config);
-        for (const Config& config : configs) {
-            const Outcome outcome = bench->next({});
-            if (outcome.ok())
-                sound.push_back(config);
-            else {
-                failed = true;
-                print(instance, {config}, {outcome}, preparation, console);
-            }
-        }
-        if (sound.empty()) continue;
-        outcomes = bench->rounds(sound, rounds_for(request.effort));
-        print(instance, sound, outcomes, preparation, console);
-    }
-    return failed ? exit_code(Error::Kind::nothing_found) : 0;
+int bench_with(const Request& request, Console& console, const BenchSource& source) {
+    return BenchCommand{request, console, source}.run();
 }
+
+int run_bench(const Request& request, Console& console) { return bench_with(request, console, real_benches()); }
 
 }  // namespace autotune

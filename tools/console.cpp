@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
@@ -35,9 +36,9 @@ std::size_t terminal_width() {
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-void write_all(std::FILE* stream, std::string_view text) {
-    std::fwrite(text.data(), 1, text.size(), stream);
-    std::fflush(stream);
+bool write_all(std::FILE* stream, std::string_view text) {
+    const bool taken = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
+    return std::fflush(stream) == 0 && taken;
 }
 
 std::string bar(double share) {
@@ -93,11 +94,21 @@ Console::~Console() { erase_status(); }
 
 void Console::result(std::string_view text) {
     erase_status();
-    if (!options_.json) write_all(stdout, fmt::format("{}\n", printable(text)));
+    if (!options_.json) to_stdout(fmt::format("{}\n", printable(text)));
+}
+
+void Console::raw(std::string_view bytes) {
+    erase_status();
+    to_stdout(bytes);
 }
 
 void Console::json_line(std::string_view object) {
-    if (options_.json) write_all(stdout, fmt::format("{}\n", object));
+    if (options_.json) to_stdout(fmt::format("{}\n", object));
+}
+
+void Console::to_stdout(std::string_view text) {
+    errno = 0;
+    if (!write_all(stdout, text) && stdout_error_ == 0) stdout_error_ = errno ? errno : EIO;
 }
 
 void Console::line(std::string_view text) {

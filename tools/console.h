@@ -50,6 +50,7 @@ public:
     Console& operator=(const Console&) = delete;
 
     void result(std::string_view text);       ///< to stdout, with a line break
+    void raw(std::string_view bytes);         ///< to stdout as they are, with --json too
     void json_line(std::string_view object);  ///< to stdout when --json was given, else nothing
     void line(std::string_view text);         ///< to stderr; not with -q
     void trial_line(std::string_view text);   ///< to stderr with -v
@@ -62,13 +63,17 @@ public:
     bool json() const noexcept { return options_.json; }
     Verbosity verbosity() const noexcept { return options_.verbosity; }
     bool shows_status_line() const noexcept { return status_line_; }
+    /// The errno of the first write to stdout that failed; 0: all was taken.
+    int stdout_error() const noexcept { return stdout_error_; }
 
 private:
+    void to_stdout(std::string_view text);
     void to_stderr(std::string_view text);
     void erase_status();
 
     ConsoleOptions options_;
     bool status_line_ = false, plain_ = false, colour_ = false, drawn_ = false;
+    int stdout_error_ = 0;
     std::chrono::steady_clock::time_point last_draw_{}, last_plain_;
     std::set<std::string, std::less<>> warned_;
 };

@@ -95,7 +95,7 @@ std::string json_trial(const Instance& instance, const Trial& trial) {
 }
 
 std::string json_summary(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning,
-                         const std::optional<Stored>& stored) {
+                         const Stored& stored) {
     Json fields = {{"op", instance.op().name},
                    {"problem", instance.problem()},
                    {"device", device},
@@ -119,8 +119,10 @@ std::string json_summary(const Instance& instance, const DeviceIdentity& device,
     if (tuning.default_result) fields["default"] = ranked(*tuning.default_result);
     fields["ranking"] = Json::array();
     for (const Ranked& finalist : tuning.ranking) fields["ranking"].push_back(ranked(finalist));
-    if (stored)
-        fields["stored"] = {{"path", stored->path}, {"records", stored->records}, {"kept_better", stored->kept_better}};
+    if (!stored.lost.empty())
+        fields["not_stored"] = stored.lost;
+    else if (!stored.path.empty())
+        fields["stored"] = {{"path", stored.path}, {"records", stored.records}, {"kept_better", stored.kept_better}};
     return json_event("summary", fields);
 }
 

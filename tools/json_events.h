@@ -16,7 +16,7 @@ std::string json_prepared(const Instance& instance, const DeviceIdentity& device
                           const Preparation& preparation);
 std::string json_trial(const Instance& instance, const Trial& trial);
 std::string json_summary(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning,
-                         const std::optional<Stored>& stored);
+                         const Stored& stored);
 std::string json_error(const std::string& message, const std::string& help, int exit_code);
 
 /// One line of any other event: `{"v":1,"event":NAME, ...fields}`.

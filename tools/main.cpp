@@ -1,10 +1,15 @@
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <exception>
+#include <span>
+#include <string_view>
 
 #include "autotune/error.h"
 #include "tools/interrupt.h"
+#include "tools/json_events.h"
 #include "tools/request.h"
 #include "tools/startup.h"
 #include "tools/subcommands.h"
@@ -13,14 +18,32 @@ using namespace autotune;
 
 namespace {
 
+/// A result that stdout did not take is no result. A reader that has gone away, as `head` does, has what it wanted.
+int checked(const Console& console, int code) {
+    if (console.stdout_error() == 0 || console.stdout_error() == EPIPE) return code;
+    throw Error{Error::Kind::store,
+                fmt::format("the result could not be written to stdout: {}", std::strerror(console.stdout_error()))};
+}
+
 int run(int count, char** arguments) {
     const Parsed parsed = parse_request(count, arguments);
     if (!parsed.request) {
-        std::fputs(parsed.text.c_str(), stdout);
-        return 0;
+        Console console{{.progress = ProgressMode::none}};
+        console.raw(parsed.text);
+        return checked(console, 0);
     }
     Console console{parsed.request->console};
-    return subcommand_named(parsed.request->subcommand)->run(*parsed.request, console);
+    const int code = subcommand_named(parsed.request->subcommand)->run(*parsed.request, console);
+    return checked(console, code);
+}
+
+/// On stderr for people, with --json on stdout for programs too. Asked of the words: it may be they that are wrong.
+int report(std::span<char*> words, const std::string& message, const std::string& help, Error::Kind kind) {
+    const bool json = std::ranges::any_of(words, [](const char* word) { return std::string_view{word} == "--json"; });
+    Console console{{.progress = ProgressMode::none, .json = json}};
+    console.error(message, help);
+    console.json_line(json_error(message, help, exit_code(kind)));
+    return exit_code(kind);
 }
 
 }  // namespace
@@ -28,14 +51,13 @@ int run(int count, char** arguments) {
 int main(int count, char** arguments) {
     prepare_process();
     watch_interrupts();
+    const std::span words{arguments, static_cast<std::size_t>(count)};
     try {
         return run(count, arguments);
     } catch (const Error& e) {
-        Console{{.progress = ProgressMode::none}}.error(e.what(), e.help());
-        return exit_code(e.kind());
+        return report(words, e.what(), e.help(), e.kind());
     } catch (const std::exception& e) {
-        Console{{.progress = ProgressMode::none}}.error(fmt::format("a fault of autotune's own: {}", e.what()),
-                                                        "report it with the output of: autotune doctor --json");
-        return exit_code(Error::Kind::internal);
+        return report(words, fmt::format("a fault of autotune's own: {}", e.what()),
+                      "report it with the output of: autotune doctor --json", Error::Kind::internal);
     }
 }

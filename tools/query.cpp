@@ -1,13 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "autotune/error.h"
 #include "cache/store/binaries.h"
+#include "cache/store/stored_problem.h"
 #include "device/compiler.h"
 #include "device/identity.h"
 #include "tools/format.h"
@@ -25,17 +26,35 @@ std::string state_of(const Record& record) {
     return "fresh";
 }
 
-std::vector<std::vector<std::string>> rows_of(const std::vector<Record>& records) {
+/// The problem of a record as it was tuned, with today's op. Throws Error{usage} where its config is no longer valid.
+Instance instance_of_record(const Record& record, const Op& op) {
+    Instance instance = instance_of(record.problem, op, record.device.limits);
+    if (const auto objection = instance.objection(record.config))
+        throw usage(fmt::format("the stored config {} is no longer valid: {}", record.config.text(), *objection),
+                    fmt::format("autotune {} {}", op.name, problem_words(instance, ",")));
+    return instance;
+}
+
+/// For people: with the alignments and strides that its fields do not tell.
+std::string problem_text(const Record& record, const Session& session) {
+    if (const Op* op = session.ops().find_or_null(record.source.op)) try {
+            return problem_words(instance_of(record.problem, *op, record.device.limits), " ");
+        } catch (const Error&) {  // the op has changed since
+        }
+    return record.problem.text();
+}
+
+std::vector<std::vector<std::string>> rows_of(const std::vector<Record>& records, const Session& session) {
     std::vector<std::vector<std::string>> rows{{"problem", "gpu", "time_us", "default", "config", "state"}};
     for (const Record& r : records)
-        rows.push_back({fmt::format("{} {}", r.source.op, r.problem.text()), r.device.name,
+        rows.push_back({fmt::format("{} {}", r.source.op, problem_text(r, session)), r.device.name,
                         fmt::format("{:.2f}", r.time_us),
                         r.default_us ? format_speedup(*r.default_us / r.time_us) : "-", r.config.text(), state_of(r)});
     return rows;
 }
 
-void print_table(const std::vector<Record>& records, Console& console) {
-    const auto rows = rows_of(records);
+void print_table(const std::vector<Record>& records, const Session& session, Console& console) {
+    const auto rows = rows_of(records, session);
     std::vector<std::size_t> widths(rows.front().size(), 0);
     for (const auto& row : rows)
         for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], columns(row[c]));
@@ -47,8 +66,8 @@ void print_table(const std::vector<Record>& records, Console& console) {
     }
 }
 
-void print_csv(const std::vector<Record>& records, Console& console) {
-    for (const auto& row : rows_of(records)) {
+void print_csv(const std::vector<Record>& records, const Session& session, Console& console) {
+    for (const auto& row : rows_of(records, session)) {
         std::string line;
         for (const std::string& cell : row) {
             std::string doubled;
@@ -59,26 +78,13 @@ void print_csv(const std::vector<Record>& records, Console& console) {
     }
 }
 
-/// The instance of a record: its problem on the device that measured it, with today's op.
-Instance instance_of(const Record& record, const Op& op) {
-    std::vector<std::pair<std::string, Value>> fields;
-    for (const auto& [name, value] : record.problem.fields)
-        if (op.field(name)) fields.emplace_back(name, value);
-    Instance instance = Instance::make(op, fields, record.device.limits);
-    if (const auto objection = instance.objection(record.config))
-        throw usage(fmt::format("the stored config {} is no longer valid: {}", record.config.text(), *objection),
-                    fmt::format("autotune {} {}", op.name, record.problem.text()));
-    return instance;
-}
-
-void write(const Request& request, std::string_view bytes) {
-    if (request.output.empty()) {
-        std::cout.write(bytes.data(), static_cast<std::streamsize>(bytes.size())).flush();
-        return;
-    }
+void write(const Request& request, Console& console, std::string_view bytes) {
+    if (request.output.empty()) return console.raw(bytes);
     std::ofstream stream{request.output, std::ios::binary};
     stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    if (!stream.flush()) throw usage(fmt::format("'{}' could not be written", request.output));
+    if (!stream.flush())
+        throw Error{errno == ENOSPC || errno == EDQUOT ? Error::Kind::store : Error::Kind::usage,
+                    fmt::format("'{}' could not be written: {}", request.output, std::strerror(errno))};
 }
 
 /// The very bytes that were timed, where the binary store still has them; else the same source compiled again.
@@ -114,13 +120,13 @@ void write_one(const Request& request, const std::vector<Record>& records, const
         console.note(fmt::format("{} records match; this is {} on {}", records.size(), record.problem.text(),
                                  record.device.name),
                      "--where, --gpu narrow them");
-    const Instance instance = instance_of(record, session.ops().find(record.source.op));
-    if (request.as == "cpp") return write(request, record_as_cpp(record, instance));
-    if (request.as == "toml") return write(request, record_as_toml(record));
-    if (request.as == "json") return write(request, record_as_json(record, instance) + "\n");
+    const Instance instance = instance_of_record(record, session.ops().find(record.source.op));
+    if (request.as == "cpp") return write(request, console, record_as_cpp(record, instance));
+    if (request.as == "toml") return write(request, console, record_as_toml(record));
+    if (request.as == "json") return write(request, console, record_as_json(record, instance) + "\n");
     const Artefact artefact = artefact_of(record, instance, store);
     if (request.output.empty()) throw usage("a cubin is no text for a terminal", "add -o kernel.cubin");
-    write(request, {reinterpret_cast<const char*>(artefact.cubin.data()), artefact.cubin.size()});
+    write(request, console, {reinterpret_cast<const char*>(artefact.cubin.data()), artefact.cubin.size()});
     console.line(fmt::format("wrote {}: {}, {}", request.output, format_bytes(artefact.cubin.size()), artefact.arch));
 }
 
@@ -156,13 +162,18 @@ int run_query(const Request& request, Console& console) {
     if (!request.as.empty())
         write_one(request, records, session, store, console);
     else if (request.csv)
-        print_csv(records, console);
+        print_csv(records, session, console);
     else if (!console.json())
-        print_table(records, console);
+        print_table(records, session, console);
     if (console.json() && request.as.empty())
         for (const Record& record : records) {
             const Op* op = session.ops().find_or_null(record.source.op);
-            if (op) console.json_line(record_as_json(record, instance_of(record, *op)));
+            if (!op) continue;
+            try {
+                console.json_line(record_as_json(record, instance_of_record(record, *op)));
+            } catch (const Error& e) {  // one row that is out of date hides no other
+                console.warning(fmt::format("record {} is left out: {}", record.id.text(), e.what()), e.help());
+            }
         }
     return 0;
 }

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "autotune/error.h"
+#include "tools/help.h"
 #include "tools/subcommands.h"
 #include "tools/version.h"
 #include "tuner/model/suggest.h"
@@ -26,7 +27,9 @@ std::string general_help() {
         "autotune: finds, checks and stores the fastest config of a CUDA kernel\n\n"
         "  autotune [SUB] [OP [PROBLEM]] [flags]      without SUB: tune\n\n";
     for (const Subcommand& row : subcommands()) text += fmt::format("  {:<10}{}\n", row.name, row.about);
-    text += fmt::format("\n  autotune SUB --help    the flags of one\n  autotune --version\n\nExamples:\n");
+    text += "\n  autotune SUB --help    the flags of one\n  autotune --version\n\nautotune help TOPIC:\n";
+    for (const HelpPage& page : help_pages()) text += fmt::format("  {:<13}{}\n", page.topic, page.about());
+    text += "\nExamples:\n";
     text +=
         "  autotune --op softmax --problem rows=4096,cols=4096,dtype=f32 --budget 30s\n  autotune query softmax --as "
         "cpp\n\n";
@@ -81,6 +84,10 @@ void add_flags(CLI::App& app, unsigned flags, Request& request, Texts& texts) {
     if (flags & takes_store) app.add_option("--db", request.db, "the database; none: keep nothing");
     if (flags & takes_search) add_search(app, request, texts);
     if (flags & takes_config) app.add_option("--config", request.config, "one config: 'VARIANT NAME=VALUE ...'");
+    if (flags & takes_against) {
+        app.add_option("--against", request.against, "what to compare with: a config, a record's id or a database");
+        app.add_option("--fail-on", request.fail_on, "slower: exit code 4 when what is compared is slower");
+    }
     if (flags & takes_query) {
         app.add_option("--as", request.as, "cpp, toml, json or cubin: one record, ready to use");
         app.add_option("--where", request.where, "an expression over the problem, such as 'cols >= 4096'");
@@ -218,8 +225,20 @@ Parsed parse_subcommand(const Subcommand& sub, std::vector<std::string> argument
     request.effort = choice_of<Effort>("--effort", texts.effort,
                                        {{"quick", Effort::quick}, {"normal", Effort::normal}, {"full", Effort::full}});
     read_numbers(texts, request);
+    if (!request.fail_on.empty() && request.fail_on != "slower")
+        throw usage(fmt::format("--fail-on is slower, not '{}'", request.fail_on));
     read_console(texts, request.console);
     return {.request = request, .text = {}};
+}
+
+/// `autotune help [TOPIC]`: a page, or the flags of a subcommand.
+std::string help_text(const std::vector<std::string>& words) {
+    if (words.size() < 2) return general_help();
+    if (words.size() > 2) throw usage(fmt::format("'{}' is one word too many for help", words[2]), "autotune help");
+    if (const Subcommand* sub = subcommand_named(words[1])) return parse_subcommand(*sub, {"--help"}).text;
+    std::vector<std::string> names;
+    for (const Subcommand& row : subcommands()) names.emplace_back(row.name);
+    return help_on(words[1], names);
 }
 
 }  // namespace
@@ -265,7 +284,8 @@ Budget budget_from_text(std::string_view text) {
 
 Parsed parse_request(int count, const char* const* arguments) {
     std::vector<std::string> words(arguments + 1, arguments + count);
-    if (words.empty() || words[0] == "help" || words[0] == "-h" || words[0] == "--help")
+    if (!words.empty() && words[0] == "help") return {.request = std::nullopt, .text = help_text(words)};
+    if (words.empty() || words[0] == "-h" || words[0] == "--help")
         return {.request = std::nullopt, .text = general_help()};
     if (words[0] == "--version") return {.request = std::nullopt, .text = version_text()};
     if (words[0].starts_with('-')) return parse_subcommand(*subcommand_named("tune"), words);
@@ -273,6 +293,7 @@ Parsed parse_request(int count, const char* const* arguments) {
     if (!sub) {
         std::vector<std::string> names;
         for (const Subcommand& row : subcommands()) names.emplace_back(row.name);
+        names.emplace_back("help");
         throw usage(fmt::format("there is no subcommand '{}'{}", words[0], did_you_mean(words[0], names)),
                     "autotune help");
     }

@@ -13,8 +13,10 @@
 #include "device/identity.h"
 #include "device/nvrtc.h"
 #include "device/occupancy.h"
+#include "tools/bench_source.h"
 #include "tools/version.h"
 #include "tuner/loader/user_ops.h"
+#include "tuner/model/free_stride.h"
 #include "tuner/model/suggest.h"
 
 namespace autotune {
@@ -29,7 +31,7 @@ std::set<std::string> free_strides(const Op& op) {
     std::set<std::string> names;
     for (const Tensor& tensor : op.tensors)
         for (const Expression& stride : tensor.strides)
-            if (const auto name = stride.bare_name(); name && !op.field(*name)) names.insert(*name);
+            if (const auto name = free_stride(op, stride)) names.insert(*name);
     return names;
 }
 
@@ -209,6 +211,29 @@ Instance Session::instance(const AskedProblem& problem, const DeviceLimits& limi
         if (problem.origin.empty()) throw;
         throw Error{e.kind(), fmt::format("{}: {}", problem.origin, e.what()), e.help()};
     }
+}
+
+BenchSource real_benches() {
+    return {.gpus = [](const Session& session) { return session.gpus(); },
+            .bench = [](const Session& session, const PresentGpu& gpu) -> std::unique_ptr<Bench> {
+                return make_worker_bench(session.worker_options(gpu.ordinal));
+            }};
+}
+
+std::string problem_words(const Instance& instance, std::string_view separator) {
+    const Instance plain = Instance::make(instance.op(), instance.problem().fields, instance.limits());
+    std::string text;
+    const auto add = [&](std::string_view name, const Value& value) {
+        text += fmt::format("{}{}={}", text.empty() ? "" : separator, name, to_text(value));
+    };
+    for (const auto& [name, value] : instance.problem().fields) add(name, value);
+    if (!std::ranges::equal(instance.tensors(), plain.tensors(), {}, &BoundTensor::strides, &BoundTensor::strides))
+        for (const auto& [name, stride] : instance.binding().strides) add(name, stride);
+    for (std::size_t i = 0; i < plain.tensors().size(); ++i)
+        if (const BoundTensor& tensor = instance.tensors()[i];
+            tensor.present && tensor.align != plain.tensors()[i].align)
+            add(tensor.name + ".align", std::int64_t{tensor.align});
+    return text;
 }
 
 std::pair<std::vector<std::pair<std::string, Value>>, Binding> split_problem(const Op& op, const ProblemText& text) {

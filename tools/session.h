@@ -65,6 +65,10 @@ private:
 /// Fields, scalars, free strides and alignments of a problem as typed. Throws Error{usage} for a name that is none.
 std::pair<std::vector<std::pair<std::string, Value>>, Binding> split_problem(const Op& op, const ProblemText& text);
 
+/// The problem as `split_problem` takes it back: its fields, and the free strides and alignments that are not what they
+/// would be without a word.
+std::string problem_words(const Instance& instance, std::string_view separator);
+
 /// The config with its variant (the default one when none is named) and a value for each parameter: left out, its
 /// default. Throws Error{usage} for what is no variant, no parameter, or not valid here.
 Config complete_config(const Instance& instance, Config config);

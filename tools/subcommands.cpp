@@ -21,7 +21,7 @@ constexpr std::array<Subcommand, 12> table{{
      all_of_a_problem | takes_store | takes_trial, run_why},
     {"bench", "time configs beside the default, in one run",
      "autotune bench softmax --config 'block_row THREADS=256 VEC=8'",
-     all_of_a_problem | takes_store | takes_search | takes_config, run_bench},
+     all_of_a_problem | takes_store | takes_search | takes_config | takes_against, run_bench},
     {"verify", "check stored records again on this GPU", "autotune verify softmax",
      takes_op | takes_gpu | takes_store | takes_search | takes_imported, run_verify},
     {"check", "check an op folder: load, compile and compare, without tuning", "autotune check --op matmul --ops ./ops",

@@ -8,12 +8,13 @@
 #include "autotune/error.h"
 #include "cache/store/binaries.h"
 #include "device/compiler.h"
+#include "tools/bench_source.h"
 #include "tools/format.h"
 #include "tools/interrupt.h"
 #include "tools/json_events.h"
+#include "tools/run_keeper.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
-#include "tools/tune.h"
 #include "tools/tune_report.h"
 
 namespace autotune {
@@ -28,8 +29,9 @@ using Clock = std::chrono::steady_clock;
 /// Watches one search: console, JSON and database hang on its events.
 class Watch {
 public:
-    Watch(const Instance& instance, const DeviceIdentity& device, const Budget& budget, Console& console, Store& store)
-        : instance_{instance}, device_{device}, budget_{budget}, console_{console}, store_{store} {}
+    Watch(const Instance& instance, const DeviceIdentity& device, const Budget& budget, Console& console,
+          RunKeeper& keeper)
+        : instance_{instance}, device_{device}, budget_{budget}, console_{console}, keeper_{keeper} {}
 
     TuneEvents events() {
         return {.prepared = [this](const Preparation& p, const Space& s) { prepared(p, s); },
@@ -37,8 +39,6 @@ public:
                 .idle = [this](std::size_t in_flight, double elapsed_s) { idle(in_flight, elapsed_s); },
                 .stop_requested = [] { return interrupted() != 0; }};
     }
-    void store_in(RunId run) { run_ = run; }
-    std::size_t trials() const { return trials_; }
 
 private:
     void prepared(const Preparation& preparation, const Space& space) {
@@ -53,7 +53,6 @@ private:
         if (!trial.resumed) keep(trial);
         if (console_.json()) console_.json_line(json_trial(instance_, trial));
         if (trial.outcome.ok() && default_us_ == 0) default_us_ = trial.outcome.time_us;
-        ++trials_;
         last_trial_ = Clock::now();
         progress_.tried = trial.ordinal;
         if (!trial.outcome.ok() && trial.outcome.ending != Ending::dropped) ++progress_.failed;
@@ -64,8 +63,7 @@ private:
     }
 
     void keep(const Trial& trial) {
-        if (!run_) return;
-        store_.record_trial(*run_, trial.config, trial.outcome);
+        keeper_.keep(trial.config, trial.outcome);
         // For the test that kills a search after its n-th commit.
         static const char* const limit = std::getenv("AUTOTUNE_TEST_KILL_AFTER");
         if (limit && ++commits_ == std::strtoul(limit, nullptr, 10)) std::raise(SIGKILL);
@@ -90,11 +88,10 @@ private:
     const DeviceIdentity& device_;
     const Budget& budget_;
     Console& console_;
-    Store& store_;
-    std::optional<RunId> run_;
+    RunKeeper& keeper_;
     Preparation preparation_;
     Progress progress_;
-    std::size_t size_ = 0, trials_ = 0, commits_ = 0;
+    std::size_t size_ = 0, commits_ = 0;
     double default_us_ = 0;
     Clock::time_point last_trial_ = Clock::now();
 };
@@ -166,9 +163,10 @@ public:
             const std::unique_ptr<Bench> bench = source_.bench(session_, gpu);
             for (const Instance& instance : instances) {
                 tune_one(*bench, bench->sized(instance), gpu.identity);
-                if (interrupted()) return interrupted();
+                if (interrupted()) return not_stored_ ? exit_code(Error::Kind::store) : interrupted();
             }
         }
+        if (not_stored_) return exit_code(Error::Kind::store);
         return found_nothing_ ? exit_code(Error::Kind::nothing_found) : 0;
     }
 
@@ -192,15 +190,30 @@ private:
         TuneOptions options{
             .strategy = request_.strategy, .seed = request_.seed, .budget = budget_, .effort = request_.effort};
         if (!request_.fresh) options.known = store_.known_outcomes(start);
-        Watch watch{instance, device, budget_, console_, store_};
-        const RunId run = store_.begin_run(start);
-        watch.store_in(run);
+        RunKeeper keeper{store_, start};
+        Watch watch{instance, device, budget_, console_, keeper};
         const TuneEvents events = watch.events();
         const Tuning tuning = tune(bench, instance, options, events);
         console_.end_status();
-        const RunSummary kept = store_.finish_run(run, end_of(tuning));
+        const RunSummary kept = keeper.finish(end_of(tuning));
         if (tuning.best && request_.db != "none") keep_binaries(bench, instance, tuning.best->config);
-        report(instance, device, tuning, kept);
+        report(instance, device, tuning,
+               {.path = request_.db == "none" ? "" : store_.path().string(),
+                .records = kept.records,
+                .kept_better = kept.kept_better,
+                .lost = keeper.trouble() ? keeper.trouble()->what() : ""});
+        say_what_was_lost(keeper);
+    }
+
+    void say_what_was_lost(const RunKeeper& keeper) {
+        // That the database is in memory only was said when it was opened.
+        if (request_.db != "none" && store_.path().empty()) not_stored_ = true;
+        if (const std::optional<Error>& trouble = keeper.trouble()) {
+            not_stored_ = true;
+            console_.error(trouble->what(), trouble->help());
+        } else if (keeper.lost())
+            console_.warning(fmt::format("{} of this run are not stored, so a next run tries them again: {}",
+                                         format_count(keeper.lost(), "outcome", "outcomes"), keeper.lost_why()));
     }
 
     /// The very bytes that were timed, for `query --as cubin` and the dispatcher. A kept binary saves a compile; one
@@ -219,10 +232,7 @@ private:
                           .nvrtc_minor = here.nvrtc_minor});
     }
 
-    void report(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning, const RunSummary& kept) {
-        std::optional<Stored> stored;
-        if (request_.db != "none")
-            stored = {.path = store_.path().string(), .records = kept.records, .kept_better = kept.kept_better};
+    void report(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning, const Stored& stored) {
         if (console_.json()) console_.json_line(json_summary(instance, device, tuning, stored));
         if (tuning.best) return console_.result("\n" + summary(instance, device, tuning, stored));
         if (tuning.interrupted) return;
@@ -230,8 +240,9 @@ private:
         console_.error(fmt::format("none of the {} configs of '{}' that were tried gave a correct result",
                                    tuning.tried + tuning.resumed, instance.op().name));
         console_.line(failure_summary(instance, tuning));
-        console_.note(fmt::format("{} are stored; the next run skips them until the op's files change",
-                                  format_count(tuning.tried + tuning.resumed, "outcome", "outcomes")));
+        if (stored.lost.empty())
+            console_.note(fmt::format("{} are stored; the next run skips them until the op's files change",
+                                      format_count(tuning.tried + tuning.resumed, "outcome", "outcomes")));
     }
 
     const Request& request_;
@@ -240,7 +251,7 @@ private:
     Session session_;
     Store store_;
     Budget budget_;
-    bool found_nothing_ = false;
+    bool found_nothing_ = false, not_stored_ = false;
 };
 
 }  // namespace
@@ -249,12 +260,6 @@ int tune_with(const Request& request, Console& console, const BenchSource& sourc
     return TuneCommand{request, console, source}.run();
 }
 
-int run_tune(const Request& request, Console& console) {
-    const BenchSource real{.gpus = [](const Session& session) { return session.gpus(); },
-                           .bench = [](const Session& session, const PresentGpu& gpu) -> std::unique_ptr<Bench> {
-                               return make_worker_bench(session.worker_options(gpu.ordinal));
-                           }};
-    return tune_with(request, console, real);
-}
+int run_tune(const Request& request, Console& console) { return tune_with(request, console, real_benches()); }
 
 }  // namespace autotune

@@ -144,14 +144,15 @@ std::string trial_line(const Trial& trial) {
 }
 
 std::string summary(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning,
-                    const std::optional<Stored>& stored) {
+                    const Stored& stored) {
     std::string text = fmt::format("{} {} on {}\n", instance.op().name, instance.problem().text(), device.name);
     text += ranking_rows(instance, tuning) + tried_row(tuning) + verified_row(tuning) + took_row(tuning);
-    if (!stored) return text + "not stored (--db none)\n";
-    if (stored->records)
-        text += fmt::format("stored in {}\n", stored->path);
-    else if (stored->kept_better)
-        text += fmt::format("not stored: {} holds a more trustworthy record of this problem\n", stored->path);
+    if (!stored.lost.empty()) return text + "not stored\n";
+    if (stored.path.empty()) return text + "not stored: the database is in memory\n";
+    if (stored.records)
+        text += fmt::format("stored in {}\n", stored.path);
+    else if (stored.kept_better)
+        text += fmt::format("not stored: {} holds a more trustworthy record of this problem\n", stored.path);
     else
         text += "not stored: every finalist was disturbed, by another process or by the clock\n";
     return text + fmt::format("next: autotune query {} --as cpp\n", instance.op().name);

@@ -27,14 +27,14 @@ std::string new_best_line(const Instance& instance, const Trial& trial, double d
 std::string trial_line(const Trial& trial);
 
 struct Stored {
-    std::string path;  ///< where the records went; empty: nowhere
+    std::string path;  ///< where the records went; empty: nowhere (--db none)
     std::size_t records = 0;
     bool kept_better = false;
+    std::string lost;  ///< why they went nowhere after all; empty: they are there
 };
 
 /// The block at the end of a search that found something.
-std::string summary(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning,
-                    const std::optional<Stored>& stored);
+std::string summary(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning, const Stored& stored);
 
 /// Why a search found nothing: reasons grouped, commonest first, each with its first example. For exit code 2.
 std::string failure_summary(const Instance& instance, const Tuning& tuning);

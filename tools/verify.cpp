@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "autotune/error.h"
+#include "cache/store/stored_problem.h"
+#include "tools/bench_source.h"
 #include "tools/format.h"
 #include "tools/interrupt.h"
 #include "tools/json_events.h"
@@ -14,24 +16,17 @@
 namespace autotune {
 namespace {
 
-/// The problem of a record, as it was tuned: its fields, and the alignment of each tensor as far as it differs.
-Instance instance_of(const Record& record, const Op& op, const DeviceLimits& limits) {
-    std::vector<std::pair<std::string, Value>> fields;
-    for (const auto& [name, value] : record.problem.fields)
-        if (op.field(name)) fields.emplace_back(name, value);
-    return Instance::make(op, fields, limits);
-}
-
 class VerifyCommand {
 public:
-    VerifyCommand(const Request& request, Console& console)
+    VerifyCommand(const Request& request, Console& console, const BenchSource& source)
         : request_{request},
           console_{console},
+          source_{source},
           session_{request, console},
           store_{session_.open_store(Store::Mode::write)} {}
 
     int run() {
-        for (const PresentGpu& gpu : session_.gpus()) verify_on(gpu);
+        for (const PresentGpu& gpu : source_.gpus(session_)) verify_on(gpu);
         console_.result(fmt::format("{}, {} failed",
                                     format_count(verified_ + failed_, "record checked", "records checked"), failed_));
         if (console_.json()) console_.json_line(json_event("summary", {{"verified", verified_}, {"failed", failed_}}));
@@ -43,7 +38,7 @@ private:
     void verify_on(const PresentGpu& gpu) {
         const std::vector<const Op*> ops =
             request_.op.empty() ? session_.ops().all() : std::vector<const Op*>{&session_.op()};
-        const std::unique_ptr<Bench> bench = make_worker_bench(session_.worker_options(gpu.ordinal));
+        const std::unique_ptr<Bench> bench = source_.bench(session_, gpu);
         for (const Op* op : ops) {
             // One preparation serves all ranks of a problem.
             std::map<std::vector<std::byte>, std::vector<Record>> by_problem;
@@ -58,7 +53,11 @@ private:
     }
 
     void verify_problem(Bench& bench, const Op& op, const std::vector<Record>& records, const PresentGpu& gpu) {
-        const Instance instance = instance_of(records.front(), op, gpu.identity.limits);
+        problem_ = records.front().problem.text();
+        const std::optional<Instance> made = made_again(records, op, gpu);
+        if (!made) return;
+        const Instance& instance = *made;
+        problem_ = problem_words(instance, " ");
         bool prepared = false;
         for (const Record& record : records) {
             if (const auto objection = instance.objection(record.config)) {
@@ -81,10 +80,21 @@ private:
         }
     }
 
+    /// The problem as it was tuned, with its alignments and layouts; nullopt, and said of each record, when the op no
+    /// longer has it.
+    std::optional<Instance> made_again(const std::vector<Record>& records, const Op& op, const PresentGpu& gpu) {
+        try {
+            return instance_of(records.front().problem, op, gpu.identity.limits);
+        } catch (const Error& e) {
+            for (const Record& record : records) say_failed(record, e.what(), Ending::not_valid);
+            return std::nullopt;
+        }
+    }
+
     void accept(const Record& record, const Verification& v) {
         ++verified_;
         console_.result(fmt::format("ok    {} {}   {}   {} x {}, largest error {:.2f} of the bound", record.source.op,
-                                    record.problem.text(), record.config.text(),
+                                    problem_, record.config.text(),
                                     format_count(static_cast<std::size_t>(v.problems), "shape", "shapes"),
                                     format_count(static_cast<std::size_t>(v.seeds), "seed", "seeds"), v.largest_error));
         if (console_.json())
@@ -95,18 +105,10 @@ private:
                                                        {"largest_error", v.largest_error}}));
     }
 
-    /// A record that fails now must not be dispatched any more.
+    /// A record that fails now must not be dispatched any more, unless it is memory that is short at the moment.
     void report(const Record& record, const std::string& reason, Ending ending, const PresentGpu& gpu) {
-        ++failed_;
-        console_.result(fmt::format("fail  {} {}   {}   {}: {}", record.source.op, record.problem.text(),
-                                    record.config.text(), info(ending).words, reason));
-        if (console_.json())
-            console_.json_line(json_event("verified", {{"id", record.id.text()},
-                                                       {"op", record.source.op},
-                                                       {"config", record.config},
-                                                       {"ok", false},
-                                                       {"outcome", info(ending).name},
-                                                       {"reason", reason}}));
+        say_failed(record, reason, ending);
+        if (ending == Ending::out_of_memory) return;
         store_.put_negative({.device_fp = gpu.identity.fp,
                              .source = record.source,
                              .problem_key = record.problem.key,
@@ -115,15 +117,34 @@ private:
                             session_.environment(&gpu.identity));
     }
 
+    void say_failed(const Record& record, const std::string& reason, Ending ending) {
+        ++failed_;
+        console_.result(fmt::format("fail  {} {}   {}   {}: {}", record.source.op, problem_, record.config.text(),
+                                    info(ending).words, reason));
+        if (console_.json())
+            console_.json_line(json_event("verified", {{"id", record.id.text()},
+                                                       {"op", record.source.op},
+                                                       {"config", record.config},
+                                                       {"ok", false},
+                                                       {"outcome", info(ending).name},
+                                                       {"reason", reason}}));
+    }
+
     const Request& request_;
     Console& console_;
+    const BenchSource& source_;
     Session session_;
     Store store_;
+    std::string problem_;  ///< the one at hand, for people
     std::size_t verified_ = 0, failed_ = 0;
 };
 
 }  // namespace
 
-int run_verify(const Request& request, Console& console) { return VerifyCommand{request, console}.run(); }
+int verify_with(const Request& request, Console& console, const BenchSource& source) {
+    return VerifyCommand{request, console, source}.run();
+}
+
+int run_verify(const Request& request, Console& console) { return verify_with(request, console, real_benches()); }
 
 }  // namespace autotune

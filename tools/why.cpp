@@ -1,8 +1,12 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "autotune/error.h"
+#include "cache/dispatch/ladder.h"
+#include "cache/store/stored_problem.h"
+#include "tools/bench_source.h"
 #include "tools/format.h"
 #include "tools/json_events.h"
 #include "tools/session.h"
@@ -28,10 +32,14 @@ StoredRun run_of(const Request& request, const Store& store) {
     return runs.front();
 }
 
-std::string problem_argument(const ProblemIdentity& problem) {
-    std::string text;
-    for (const auto& [name, value] : problem.fields)
-        text += fmt::format("{}{}={}", text.empty() ? "" : ",", name, to_text(value));
+/// The problem of a run as a command takes it.
+std::string problem_argument(const StoredRun& run, const Session& session) {
+    if (const Op* op = session.ops().find_or_null(run.problem.op)) try {
+            return problem_words(instance_of(run.problem, *op, run.device.limits), ",");
+        } catch (const Error&) {  // the op has changed since
+        }
+    std::string text = run.problem.text();
+    std::ranges::replace(text, ' ', ',');
     return text;
 }
 
@@ -41,7 +49,7 @@ std::string indented(const std::string& text) {
     return out;
 }
 
-void print(const StoredRun& run, const StoredTrial& trial, Console& console) {
+void print(const StoredRun& run, const StoredTrial& trial, const Session& session, Console& console) {
     const Outcome& o = trial.outcome;
     console.result(fmt::format("run {}, trial {}: {} on {} {}, {}", run.id, trial.ordinal, trial.config.text(),
                                run.problem.op, run.problem.text(), run.device.name));
@@ -58,7 +66,7 @@ void print(const StoredRun& run, const StoredTrial& trial, Console& console) {
                                o.check_ms, o.time_ms));
     if (!o.log.empty()) console.result(fmt::format("  log\n{}", indented(o.log)));
     console.result(fmt::format("help: autotune bench {} {} --config '{}'", run.problem.op,
-                               problem_argument(run.problem), trial.config.text()));
+                               problem_argument(run, session), trial.config.text()));
 }
 
 nlohmann::json json_of(const StoredRun& run, const StoredTrial& trial) {
@@ -77,63 +85,85 @@ nlohmann::json json_of(const StoredRun& run, const StoredTrial& trial) {
             {"log", o.log}};
 }
 
-int explain_trial(const Request& request, const Store& store, Console& console) {
+int explain_trial(const Request& request, const Session& session, const Store& store, Console& console) {
     const StoredRun run = run_of(request, store);
     const auto trial = store.trial(run.id, *request.trial);
     if (!trial)
         throw nothing(fmt::format("run {} has no trial {}; it has {}, from 1", run.id, *request.trial, run.trials),
                       "autotune why OP --trial 1");
-    print(run, *trial, console);
+    print(run, *trial, session, console);
     if (console.json()) console.json_line(json_event("trial", json_of(run, *trial)));
     return 0;
 }
 
-/// What a dispatcher would launch for a problem here, and what else there is.
-int explain_problem(const Session& session, const Store& store, Console& console) {
-    const PresentGpu gpu = session.gpus().front();
+/// The word of a rung in JSON.
+std::string_view source_of(Rung rung) { return rung == Rung::exact_stale ? "stale" : name_of(rung); }
+
+void print(const Explanation& answer, Console& console) {
+    console.result(fmt::format("answer: {}, {}: {}", name_of(answer.rung), answer.config, answer.why));
+    if (answer.rows.empty() || answer.rows.front().rung == name_of(Rung::default_config))
+        console.result("  exact         none for this problem on this GPU");
+    for (const Explanation::Row& row : answer.rows) {
+        std::string text = fmt::format("  {:<12}  {}", row.rung, row.config);
+        if (row.time_us > 0) text += "   " + format_time(row.time_us);
+        if (!row.refused.empty())
+            text += "   not used: " + row.refused;
+        else if (!row.state.empty())
+            text += "   " + row.state;
+        console.result(text + (row.chosen ? "   <- chosen" : ""));
+    }
+    for (const auto& [problem, differs] : answer.closest)
+        console.result(fmt::format("  not borrowed  {}, which differs in {}", problem, differs));
+}
+
+nlohmann::json json_of(const Explanation& answer, const Instance& instance) {
+    nlohmann::json rows = nlohmann::json::array(), closest = nlohmann::json::array();
+    for (const Explanation::Row& row : answer.rows)
+        rows.push_back({{"rung", row.rung},
+                        {"config", config_from_text(row.config)},
+                        {"time_us", row.time_us},
+                        {"state", row.state},
+                        {"refused", row.refused},
+                        {"chosen", row.chosen}});
+    for (const auto& [problem, differs] : answer.closest)
+        closest.push_back({{"problem", problem}, {"differs", differs}});
+    const auto stored = std::ranges::count_if(
+        answer.rows, [](const Explanation::Row& row) { return row.rung != name_of(Rung::default_config); });
+    return {{"op", instance.op().name},
+            {"problem", instance.problem()},
+            {"source", source_of(answer.rung)},
+            {"config", config_from_text(answer.config)},
+            {"why", answer.why},
+            {"candidates", stored},
+            {"rows", rows},
+            {"closest", closest}};
+}
+
+/// What a dispatcher would launch for a problem here, and what else there is: the dispatcher's own ladder answers.
+int explain_problem(const Session& session, Store& store, const PresentGpu& gpu, Console& console) {
+    Store* const stores[] = {&store};
     for (const AskedProblem& problem : session.problems()) {
         const Instance instance = Session::instance(problem, gpu.identity.limits);
-        const std::vector<Record> records =
-            store.records({.op = instance.op().name, .device_fp = gpu.identity.fp, .problem_key = instance.key()},
-                          session.today({&instance.op()}));
-        const Record* chosen = nullptr;
-        std::vector<std::string> rows;
-        for (const Record& record : records) {
-            const std::optional<std::string> objection = instance.objection(record.config);
-            if (!chosen && !objection) chosen = &record;
-            rows.push_back(fmt::format("  {:<9} {}   {}   {}{}", record.fresh() ? "exact" : "stale",
-                                       record.config.text(), format_time(record.time_us),
-                                       objection        ? "not valid here: " + *objection
-                                       : record.fresh() ? name_of(record.verified)
-                                                        : record.stale,
-                                       chosen == &record ? "   <- chosen" : ""));
-        }
-        const std::string answer =
-            chosen ? fmt::format("{}, {}", chosen->fresh() ? "exact" : "stale", chosen->config.text())
-                   : fmt::format("default, {}", instance.default_config().text());
-        console.result(fmt::format("{} {} on {}\nanswer: {}", instance.op().name, instance.problem().text(),
-                                   gpu.identity.name, answer));
-        if (records.empty()) console.result("  exact     none for this problem on this GPU");
-        for (const std::string& row : rows) console.result(row);
-        if (!chosen)
+        const Explanation answer = explanation_of(instance, stores, gpu.identity);
+        console.result(fmt::format("{} {} on {}", instance.op().name, problem_words(instance, " "), gpu.identity.name));
+        print(answer, console);
+        if (answer.rung == Rung::default_config)
             console.result(fmt::format("help: autotune {} {}      # makes it exact", instance.op().name,
-                                       problem_argument(problem_of(instance))));
-        if (console.json())
-            console.json_line(json_event("why", {{"op", instance.op().name},
-                                                 {"problem", instance.problem()},
-                                                 {"source", chosen ? chosen->fresh() ? "exact" : "stale" : "default"},
-                                                 {"config", chosen ? chosen->config : instance.default_config()},
-                                                 {"candidates", records.size()}}));
+                                       problem_words(instance, ",")));
+        if (console.json()) console.json_line(json_event("why", json_of(answer, instance)));
     }
     return 0;
 }
 
 }  // namespace
 
-int run_why(const Request& request, Console& console) {
+int why_with(const Request& request, Console& console, const BenchSource& source) {
     const Session session{request, console};
-    const Store store = session.open_store(Store::Mode::read);
-    return request.trial ? explain_trial(request, store, console) : explain_problem(session, store, console);
+    Store store = session.open_store(Store::Mode::read);
+    return request.trial ? explain_trial(request, session, store, console)
+                         : explain_problem(session, store, source.gpus(session).front(), console);
 }
+
+int run_why(const Request& request, Console& console) { return why_with(request, console, real_benches()); }
 
 }  // namespace autotune

@@ -12,7 +12,7 @@
 namespace autotune {
 
 /// A bench that answers as a test tells it: no device, no compiler, no waiting.
-class ScriptedBench final : public Bench {
+class ScriptedBench : public Bench {
 public:
     using Answer = std::function<Outcome(const Config&)>;
     explicit ScriptedBench(Answer answer) : answer_{std::move(answer)} {}

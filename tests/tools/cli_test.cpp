@@ -1,58 +1,11 @@
 // Goal: what a user types is answered as the docs say: results on stdout, all else on stderr, the documented exit
-// codes. Method: the built program is run, without a GPU (CUDA_VISIBLE_DEVICES hides one) and with a cache folder of
-// its own.
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
+// codes. Method: the built program is run, without a GPU and with a cache folder of its own.
+#include "tests/tools/command_line.h"
 
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <string>
-
+namespace autotune {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Answer {
-    int code = -1;
-    std::string out, err;
-};
-
-class CommandLine : public testing::Test {
-protected:
-    void SetUp() override {
-        std::string pattern = (fs::temp_directory_path() / "autotune-cli-XXXXXX").string();
-        ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-        folder = pattern;
-    }
-    void TearDown() override { fs::remove_all(folder); }
-
-    Answer run(const std::string& words) const {
-        const std::string out = (folder / "out").string(), err = (folder / "err").string();
-        const std::string command = "cd '" + folder.string() + "' && HOME='" + folder.string() +
-                                    "' AUTOTUNE_CACHE_DIR='" + (folder / "cache").string() +
-                                    "' CUDA_VISIBLE_DEVICES=-1 CI=1 '" AUTOTUNE_BINARY_DIR "/bin/autotune' " + words +
-                                    " >'" + out + "' 2>'" + err + "' </dev/null";
-        const int status = std::system(command.c_str());
-        return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
-                .out = read(out),
-                .err = read(err)};
-    }
-
-    static std::string read(const fs::path& path) {
-        std::ifstream stream{path, std::ios::binary};
-        return {std::istreambuf_iterator<char>{stream}, {}};
-    }
-    void write(const std::string& name, const std::string& text) const {
-        fs::create_directories((folder / name).parent_path());
-        std::ofstream{folder / name, std::ios::binary} << text;
-    }
-
-    fs::path folder;
-};
 
 TEST_F(CommandLine, TellsItsVersion) {
     const Answer r = run("--version");
@@ -204,6 +157,31 @@ TEST_F(CommandLine, EveryJsonLineParsesAndNothingElseIsOnStdout) {
     }
 }
 
+TEST_F(CommandLine, AnErrorIsAJsonLineTooWhenLinesWereAskedFor) {
+    for (const std::string words : {"tune softmx --json", "tune softmax --json --no-such-flag"}) {
+        const Answer r = run(words);
+        EXPECT_EQ(r.code, 1);
+        ASSERT_EQ(r.lines().size(), 1u) << r.out;
+        EXPECT_EQ(r.lines()[0]["event"], "error");
+        EXPECT_EQ(r.lines()[0]["exit_code"], 1);
+        EXPECT_NE(r.err.find(r.lines()[0]["message"].get<std::string>()), std::string::npos) << r.err;
+    }
+}
+
+TEST_F(CommandLine, AResultThatStdoutDoesNotTakeIsAnError) {
+    for (const std::string words : {"ops", "ops --json", "help", "space softmax --gpu sm_86"}) {
+        const Answer r = shell("'" AUTOTUNE_BINARY_DIR "/bin/autotune' " + words + " > /dev/full");
+        EXPECT_EQ(r.code, 5) << words;
+        EXPECT_EQ(r.err, "error: the result could not be written to stdout: No space left on device\n") << words;
+    }
+}
+
+TEST_F(CommandLine, AReaderThatHasSeenEnoughIsNoError) {
+    const Answer r = shell("{ '" AUTOTUNE_BINARY_DIR "/bin/autotune' ops --show gemm; echo $? > code; } | head -1");
+    EXPECT_EQ(read(folder / "code"), "0\n");
+    EXPECT_EQ(r.err, "");
+}
+
 TEST_F(CommandLine, ProblemsFilesNameTheLineThatIsWrong) {
     write("shapes.txt", "# shapes\nsoftmax rows=4,cols=8\nsoftmax rows=4,colz=8\n");
     const Answer r = run("space --problems shapes.txt --gpu sm_86");
@@ -238,3 +216,4 @@ TEST_F(CommandLine, BuildWithoutACompilerEndsAtOnceWithThree) {
 }
 
 }  // namespace
+}  // namespace autotune

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "autotune/error.h"
+#include "tools/help.h"
 #include "tools/subcommands.h"
 
 namespace autotune {
@@ -93,6 +94,65 @@ TEST(Request, HelpNamesEverySubcommandAndTheExitCodes) {
     const std::string text = parse_request(2, words).text;
     for (const Subcommand& row : subcommands()) EXPECT_NE(text.find(row.name), std::string::npos) << row.name;
     EXPECT_NE(text.find("Exit codes: 0 done"), std::string::npos);
+}
+
+std::string help_on(std::vector<const char*> words) {
+    words.insert(words.begin(), {"autotune", "help"});
+    return parse_request(static_cast<int>(words.size()), words.data()).text;
+}
+
+TEST(Request, HelpOnATopicIsItsPageAndOnASubcommandItsFlags) {
+    EXPECT_EQ(help_on({"exit-codes"}).substr(0, 12), "# Exit codes");
+    EXPECT_NE(help_on({"bench"}).find("--against"), std::string::npos);
+    for (const HelpPage& page : help_pages()) {
+        const std::string topic{page.topic};
+        EXPECT_EQ(help_on({topic.c_str()}), page.text);
+        EXPECT_NE(help_on({}).find(topic), std::string::npos) << topic;
+        EXPECT_FALSE(page.about().empty()) << topic;
+    }
+    EXPECT_EQ(message_of({"help", "buget"}), "there is no help on 'buget'; did you mean 'budget'?");
+    EXPECT_EQ(message_of({"help", "ben"}), "there is no help on 'ben'");
+    EXPECT_EQ(message_of({"help", "bench", "now"}), "'now' is one word too many for help");
+}
+
+/// The commands that a page shows: its indented lines, and what stands in backticks, that begin with `autotune`.
+std::vector<std::string> commands_of(std::string_view page) {
+    std::vector<std::string> commands;
+    for (const auto& [open, close] : {std::pair{"\n    autotune ", '\n'}, std::pair{"`autotune ", '`'}})
+        for (std::size_t at = 0; (at = page.find(open, at)) != std::string_view::npos;) {
+            const std::size_t begin = page.find("autotune ", at) + 9;
+            at = page.find(close, begin);
+            commands.emplace_back(page.substr(begin, at - begin));
+        }
+    return commands;
+}
+
+std::vector<std::string> words_of(const std::string& command) {
+    std::vector<std::string> words{"autotune", ""};
+    bool quoted = false;
+    for (const char c : command) {
+        if (c == '\'')
+            quoted = !quoted;
+        else if (c == ' ' && !quoted)
+            words.emplace_back();
+        else
+            words.back() += c;
+    }
+    return words;
+}
+
+TEST(Request, EveryCommandOfTheHelpPagesCanBeTyped) {
+    std::size_t tried = 0;
+    for (const HelpPage& page : help_pages())
+        for (const std::string& command : commands_of(page.text)) {
+            const std::vector<std::string> words = words_of(command);
+            std::vector<const char*> pointers;
+            for (const std::string& word : words) pointers.push_back(word == "N" ? "1" : word.c_str());
+            EXPECT_NO_THROW(parse_request(static_cast<int>(pointers.size()), pointers.data()))
+                << page.topic << ": autotune " << command;
+            ++tried;
+        }
+    EXPECT_GT(tried, 10u);
 }
 
 TEST(Request, EverySubcommandPrintsItsOwnHelp) {

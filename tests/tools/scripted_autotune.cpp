@@ -1,15 +1,18 @@
-// `autotune tune` on a made-up GPU whose kernels take the time that a formula says: for tests of resuming and killing.
+// Subcommands of `autotune` on a made-up GPU whose kernels take the time that a formula says: for tests of the command
+// line where there is no GPU. What a bench is asked to prepare is said on stderr.
 // usage: scripted_autotune MILLISECONDS_A_TRIAL tune ...
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <thread>
 
 #include "autotune/error.h"
 #include "tests/support/made_up_op.h"
 #include "tests/support/scripted_bench.h"
+#include "tools/bench_source.h"
 #include "tools/interrupt.h"
 #include "tools/startup.h"
-#include "tools/tune.h"
+#include "tools/subcommands.h"
 
 using namespace autotune;
 
@@ -23,6 +26,42 @@ Outcome answer(const Config& config, std::chrono::milliseconds pause) {
     return {.ending = Ending::timed, .samples_us = {time_us, time_us, time_us}, .time_us = time_us};
 }
 
+/// Says what it is asked for. SCRIPTED_FAILS names a config that a re-check finds wrong.
+class SayingBench final : public ScriptedBench {
+public:
+    using ScriptedBench::ScriptedBench;
+    Preparation prepare(const Instance& instance) override {
+        std::fprintf(stderr, "prepared %s\n", instance.key_json().c_str());
+        return ScriptedBench::prepare(instance);
+    }
+};
+
+std::unique_ptr<Bench> bench(std::chrono::milliseconds pause) {
+    auto made = std::make_unique<SayingBench>([=](const Config& config) { return answer(config, pause); });
+    if (const char* bad = std::getenv("SCRIPTED_FAILS"))
+        made->verification = [bad](const Config& config) -> Verification {
+            if (config.text() != bad) return {.problems = 1, .seeds = 1};
+            return {.failure = Outcome{.ending = Ending::wrong_result, .reason = "made up"}, .failed_on = "rows=1"};
+        };
+    return made;
+}
+
+int run(const Request& request, std::chrono::milliseconds pause) {
+    Console console{request.console};
+    const BenchSource source{.gpus =
+                                 [](const Session&) {
+                                     DeviceIdentity device{
+                                         .fp = std::string(64, 'a'), .name = "made up", .limits = made_up_limits()};
+                                     return std::vector<PresentGpu>{{.ordinal = 0, .identity = device}};
+                                 },
+                             .bench = [&](const Session&, const PresentGpu&) { return bench(pause); }};
+    if (request.subcommand == "tune") return tune_with(request, console, source);
+    if (request.subcommand == "bench") return bench_with(request, console, source);
+    if (request.subcommand == "verify") return verify_with(request, console, source);
+    if (request.subcommand == "why") return why_with(request, console, source);
+    return subcommand_named(request.subcommand)->run(request, console);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -30,18 +69,7 @@ int main(int count, char** arguments) {
     prepare_process();
     watch_interrupts();
     try {
-        const Request request = *parse_request(count - 1, arguments + 1).request;
-        Console console{request.console};
-        const BenchSource source{
-            .gpus =
-                [](const Session&) {
-                    DeviceIdentity device{.fp = std::string(64, 'a'), .name = "made up", .limits = made_up_limits()};
-                    return std::vector<PresentGpu>{{.ordinal = 0, .identity = device}};
-                },
-            .bench = [&](const Session&, const PresentGpu&) -> std::unique_ptr<Bench> {
-                return std::make_unique<ScriptedBench>([=](const Config& config) { return answer(config, pause); });
-            }};
-        return tune_with(request, console, source);
+        return run(*parse_request(count - 1, arguments + 1).request, pause);
     } catch (const Error& e) {
         Console{{.progress = ProgressMode::none}}.error(e.what(), e.help());
         return exit_code(e.kind());

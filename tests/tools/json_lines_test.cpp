@@ -1,0 +1,84 @@
+// Goal: every line that --json prints is one of those in docs/json-lines.schema.json, and each of those is printed by
+// something here. Method: all subcommands run, with a made-up GPU where they need one.
+#include <algorithm>
+#include <set>
+
+#include "tests/tools/command_line.h"
+#include "tests/tools/json_schema.h"
+#include "tools/json_events.h"
+
+namespace autotune {
+namespace {
+
+using nlohmann::json;
+
+JsonSchema schema() {
+    std::ifstream stream{AUTOTUNE_SOURCE_DIR "/docs/json-lines.schema.json"};
+    return JsonSchema{json::parse(stream)};
+}
+
+class JsonLines : public CommandLine {
+protected:
+    void expect_lines(const Answer& answer, const std::string& words) {
+        EXPECT_FALSE(answer.out.empty()) << words << "\n" << answer.err;
+        for (const json& line : answer.lines()) take(line, words);
+    }
+    void take(const json& line, const std::string& words) {
+        EXPECT_EQ(schema_.objection(line), "") << words << "\n" << line.dump();
+        for (const json& choice : schema_.root()["oneOf"]) {
+            const std::string name = choice["$ref"].get<std::string>().substr(8);
+            if (schema_.objection(line, name).empty()) seen_.insert(name);
+        }
+    }
+
+    JsonSchema schema_ = schema();
+    std::set<std::string> seen_;
+};
+
+TEST_F(JsonLines, EachIsInTheSchemaAndTheSchemaHasNoOther) {
+    const std::string problem = "softmax rows=64,cols=4096,dtype=f32";
+    for (const std::string& words :
+         std::vector<std::string>{"tune " + problem + " --budget 8 --json",
+                                  "tune " + problem + " --budget 8 --json --db none", "why " + problem + " --json",
+                                  "why softmax rows=65,cols=4096,dtype=f32 --json", "why softmax --trial 1 --json",
+                                  "bench " + problem + " --json", "bench " + problem + " --against two_pass --json",
+                                  "verify softmax --json", "query softmax --json", "query softmax --as json"})
+        expect_lines(scripted(words), words);
+    const std::string best = json::parse(scripted("query softmax --json").out)["config"]["text"];
+    expect_lines(scripted("verify softmax --json", "SCRIPTED_FAILS='" + best + "'"), "verify of a wrong config");
+
+    for (const std::string words :
+         {"ops --json", "space gemm --gpu sm_80 --json", "doctor --json",
+          "check softmax --gpu sm_86 --json --problem rows=4,cols=64,dtype=f32",
+          "build softmax rows=4,cols=64,dtype=f32 --gpu sm_86 --budget 1 --json", "tune softmx --json"})
+        expect_lines(run(words), words);
+    // It needs a device; its line is made here as it makes it.
+    take(json::parse(json_event("selftest", {{"kernel", "good"}, {"ok", true}, {"outcome", "timed"}, {"reason", ""}})),
+         "selftest");
+
+    for (const json& choice : schema_.root()["oneOf"])
+        EXPECT_TRUE(seen_.contains(choice["$ref"].get<std::string>().substr(8))) << choice << " was never printed";
+}
+
+TEST(JsonSchema, ObjectsToWhatDoesNotFit) {
+    const JsonSchema lines = schema();
+    json line = {{"v", 1},
+                 {"event", "build"},
+                 {"op", "softmax"},
+                 {"problem", {{"rows", 4}}},
+                 {"outcomes", {{"compiled", 3}}},
+                 {"seconds", 0.5}};
+    EXPECT_EQ(lines.objection(line, "build"), "");
+    line["outcomes"]["compiled"] = "three";
+    EXPECT_NE(lines.objection(line, "build"), "");
+    line["outcomes"]["compiled"] = 3;
+    line["unheard_of"] = 1;
+    EXPECT_NE(lines.objection(line, "build"), "");
+    line.erase("unheard_of");
+    line.erase("op");
+    EXPECT_NE(lines.objection(line, "build"), "");
+    EXPECT_NE(lines.objection(json{{"v", 1}, {"event", "unheard_of"}}), "");
+}
+
+}  // namespace
+}  // namespace autotune

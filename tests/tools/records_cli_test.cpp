@@ -1,0 +1,166 @@
+// Goal: subcommands that read records back see the problem that was tuned, down to alignment and layout.
+// Method: searches on a made-up GPU fill a database, and the same program is asked about it.
+#include <algorithm>
+#include <set>
+
+#include "cache/store/binaries.h"
+#include "cache/store/store.h"
+#include "cache/store/stored_problem.h"
+#include "device/compiler.h"
+#include "tests/tools/command_line.h"
+#include "tuner/model/op_set.h"
+
+namespace autotune {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* pitched = "softmax rows=64,cols=4096,dtype=f32,ldx=4100,x.align=8";
+const std::string pitched_words = "softmax rows=64 cols=4096 dtype=f32";
+
+class RecordsCommandLine : public CommandLine {
+protected:
+    void tune(const std::string& problem, const std::string& more = {}) const {
+        const Answer r = scripted("tune " + problem + " --budget 12 " + more);
+        ASSERT_EQ(r.code, 0) << r.err;
+    }
+    /// What the last run's bench was asked to prepare: keys of problems.
+    static std::vector<json> prepared(const Answer& answer) {
+        std::vector<json> keys;
+        const std::string mark = "prepared ";
+        for (std::size_t at = 0; (at = answer.err.find(mark, at)) != std::string::npos;) {
+            const std::size_t end = answer.err.find('\n', at);
+            keys.push_back(json::parse(answer.err.substr(at + mark.size(), end - at - mark.size())));
+            at = end;
+        }
+        return keys;
+    }
+};
+
+TEST_F(RecordsCommandLine, VerifyPreparesTheAlignmentAndLayoutThatWereTuned) {
+    tune(pitched);
+    const Answer r = scripted("verify softmax");
+    EXPECT_EQ(r.code, 0) << r.err << r.out;
+    const std::vector<json> keys = prepared(r);
+    ASSERT_EQ(keys.size(), 1u) << r.err;
+    EXPECT_EQ(keys[0]["x.align"], 8);
+    EXPECT_EQ(keys[0]["x.layout"], "pitched");
+    EXPECT_EQ(keys[0]["y.align"], 16);
+    EXPECT_EQ(keys[0]["y.layout"], "contiguous");
+    EXPECT_NE(r.out.find("x.align=8"), std::string::npos) << r.out;
+}
+
+TEST_F(RecordsCommandLine, ARecordThatFailsItsReCheckEndsWithFourAndIsNotChosenAgain) {
+    tune(pitched);
+    const std::string config = json::parse(scripted("query softmax --json").out)["config"]["text"];
+    const Answer r = scripted("verify softmax", "SCRIPTED_FAILS='" + config + "'");
+    EXPECT_EQ(r.code, 4) << r.err;
+    EXPECT_NE(r.out.find("1 failed"), std::string::npos) << r.out;
+    const Answer why = scripted(std::string{"why "} + pitched);
+    EXPECT_NE(why.out.find(config + "   "), std::string::npos) << why.out;
+    EXPECT_NE(why.out.find("not used: it has failed on this problem"), std::string::npos) << why.out;
+    EXPECT_EQ(why.out.find("answer: exact, " + config), std::string::npos) << why.out;
+}
+
+TEST_F(RecordsCommandLine, QueryShowsTheAlignmentAndLayoutThatWereTuned) {
+    tune(pitched);
+    const Answer table = run("query softmax");
+    EXPECT_NE(table.out.find("x.align=8"), std::string::npos) << table.out;
+    const json record = json::parse(run("query softmax --json").out);
+    for (const json& tensor : record["tensors"])
+        if (tensor["name"] == "x") {
+            EXPECT_GT(tensor["strides"][0].get<int>(), 4096);
+        } else {
+            EXPECT_EQ(tensor["strides"][0], 4096);
+        }
+}
+
+TEST_F(RecordsCommandLine, WhyAnswersAsTheDispatcherWould) {
+    tune("softmax rows=64,cols=4096,dtype=f32");
+    const Answer exact = scripted("why softmax rows=64,cols=4096,dtype=f32");
+    EXPECT_NE(exact.out.find("answer: exact, "), std::string::npos) << exact.out;
+    EXPECT_NE(exact.out.find("fresh, verified   <- chosen"), std::string::npos) << exact.out;
+
+    const Answer other = scripted("why softmax rows=65,cols=4096,dtype=f32");
+    EXPECT_NE(other.out.find("answer: default, "), std::string::npos) << other.out;
+    EXPECT_NE(other.out.find("rows=64 cols=4096 dtype=f32, which differs in rows"), std::string::npos) << other.out;
+    EXPECT_NE(other.out.find("help: autotune softmax rows=65,cols=4096,dtype=f32"), std::string::npos) << other.out;
+
+    const Answer less_aligned = scripted("why softmax rows=64,cols=4096,dtype=f32,x.align=4");
+    EXPECT_NE(less_aligned.out.find("differs in alignment or layout of a tensor"), std::string::npos)
+        << less_aligned.out;
+    EXPECT_NE(less_aligned.out.find("x.align=4      # makes it exact"), std::string::npos) << less_aligned.out;
+
+    const json line = json::parse(scripted("why softmax rows=64,cols=4096,dtype=f32 --json").out);
+    EXPECT_EQ(line["source"], "exact");
+    EXPECT_EQ(line["rows"][0]["chosen"], true);
+}
+
+TEST_F(RecordsCommandLine, TheCubinThatWasTimedIsTheOneThatQueryWrites) {
+    tune("softmax rows=64,cols=4096,dtype=f32");
+    const Store store = Store::open({.path = folder / "cache/1/tune.db", .mode = Store::Mode::read});
+    const std::vector<Record> records = store.records({.op = "softmax", .winners_only = true}, {});
+    ASSERT_EQ(records.size(), 1u);
+    const OpSet ops;
+    const Instance instance = instance_of(records[0].problem, ops.find("softmax"), records[0].device.limits);
+    const SourceSpec source = instance.sources(records[0].config).front();
+    const std::string bytes = "the very bytes";
+    const auto* begin = reinterpret_cast<const std::byte*>(bytes.data());
+    BinaryStore{store.binaries_folder()}.put(
+        {.key = binary_key(source, Compiler::fixed_options(), "sm_90", records[0].environment.nvrtc_major,
+                           records[0].environment.nvrtc_minor),
+         .artefact = {.arch = "sm_90", .cubin = {begin, begin + bytes.size()}},
+         .source = source.source,
+         .nvrtc_major = records[0].environment.nvrtc_major,
+         .nvrtc_minor = records[0].environment.nvrtc_minor});
+    const Answer r = run("query softmax --as cubin -o kernel.cubin");
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_EQ(read(folder / "kernel.cubin"), bytes);
+    EXPECT_NE(r.err.find(", sm_90"), std::string::npos) << r.err;
+}
+
+TEST_F(RecordsCommandLine, BenchComparesWithAnotherDatabaseOnAllOfItsProblems) {
+    tune("softmax rows=64,cols=4096,dtype=f32", "--db old.db");
+    tune(pitched, "--db old.db");
+    tune("softmax rows=64,cols=4096,dtype=f32", "--seed 7");
+    const Answer r = scripted("bench softmax --against old.db --json");
+    EXPECT_EQ(r.code, 0) << r.err;
+    std::set<std::string> verdicts;
+    for (const json& line : r.lines()) verdicts.insert(line["verdict"]);
+    EXPECT_EQ(r.lines().size(), 4u) << r.out;
+    EXPECT_TRUE(verdicts.contains("baseline"));
+    ASSERT_EQ(prepared(r).size(), 2u);
+    EXPECT_NE(prepared(r)[0]["x.layout"], prepared(r)[1]["x.layout"]);
+}
+
+TEST_F(RecordsCommandLine, BenchComparesTwoConfigsAndFailsOnTheSlowerOneWhenAsked) {
+    const std::string problem = "softmax rows=64,cols=4096,dtype=f32";
+    tune(problem);
+    std::vector<std::pair<double, std::string>> tried;
+    for (const json& line : scripted("tune " + problem + " --budget 12 --json --fresh").lines())
+        if (line["event"] == "trial" && line["outcome"] == "timed")
+            tried.emplace_back(line["time_us"].get<double>(), line["config"]["text"]);
+    std::ranges::sort(tried);
+    const std::string fast = tried.front().second, slow = tried.back().second;
+    const auto bench = [&](const std::string& words) { return scripted("bench " + problem + " " + words); };
+    const Answer slower = bench("--config '" + slow + "' --against '" + fast + "'");
+    EXPECT_EQ(slower.code, 0) << slower.err;
+    EXPECT_NE(slower.out.find(" slower"), std::string::npos) << slower.out;
+    EXPECT_EQ(bench("--config '" + slow + "' --against '" + fast + "' --fail-on slower").code, 4);
+    EXPECT_EQ(bench("--config '" + fast + "' --against '" + slow + "' --fail-on slower").code, 0);
+    EXPECT_EQ(bench("--config '" + fast + "' --against '" + fast + "' --fail-on slower").code, 0);
+
+    const std::string id = json::parse(scripted("query softmax --json").out)["id"];
+    const Answer record = scripted("bench --against " + id + " --config '" + slow + "' --fail-on slower");
+    EXPECT_EQ(record.code, 4) << record.err << record.out;
+}
+
+TEST_F(RecordsCommandLine, BenchAgainstNothingIsBadUse) {
+    EXPECT_EQ(scripted("bench softmax --against nowhere.db").code, 1);
+    EXPECT_EQ(scripted("bench softmax --against 9-9-9-9.9-0").code, 1);
+    EXPECT_EQ(scripted("bench softmax --against 'plain NO=1'").code, 1);
+    EXPECT_EQ(scripted("bench softmax --fail-on faster").code, 1);
+}
+
+}  // namespace
+}  // namespace autotune

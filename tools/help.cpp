@@ -1,0 +1,46 @@
+#include "tools/help.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "autotune/error.h"
+#include "tuner/model/suggest.h"
+
+namespace autotune {
+
+// Made by the build from the files of docs/help.
+namespace help_texts {
+extern const std::string_view problem, config, budget, database, compare, json, exit_codes, output, environment,
+    op_format;
+}
+
+std::string_view HelpPage::about() const noexcept {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    return line.substr(std::min(line.size(), line.find_first_not_of("# ")));
+}
+
+std::span<const HelpPage> help_pages() {
+    static const std::array pages{
+        HelpPage{"problem", help_texts::problem},         HelpPage{"config", help_texts::config},
+        HelpPage{"budget", help_texts::budget},           HelpPage{"database", help_texts::database},
+        HelpPage{"compare", help_texts::compare},         HelpPage{"json", help_texts::json},
+        HelpPage{"exit-codes", help_texts::exit_codes},   HelpPage{"output", help_texts::output},
+        HelpPage{"environment", help_texts::environment}, HelpPage{"op-format", help_texts::op_format},
+    };
+    return pages;
+}
+
+std::string help_on(std::string_view topic, std::span<const std::string> others) {
+    std::vector<std::string> topics{others.begin(), others.end()};
+    for (const HelpPage& page : help_pages()) {
+        if (page.topic == topic) return std::string{page.text};
+        topics.emplace_back(page.topic);
+    }
+    throw Error{Error::Kind::usage, fmt::format("there is no help on '{}'{}", topic, did_you_mean(topic, topics)),
+                "autotune help"};
+}
+
+}  // namespace autotune
