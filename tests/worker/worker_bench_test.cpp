@@ -44,6 +44,20 @@ TEST_F(WorkerBenchTest, SaysWhatItMeasuresWith) {
     EXPECT_GE(bench->capacity(), 2u);
 }
 
+// Goal: a problem beyond the GPU's memory is one message with both sides, said before anything of its size is computed.
+TEST_F(WorkerBenchTest, AProblemBeyondTheMemoryIsRefusedAtOnceAndTheNextOneIsTried) {
+    try {
+        bench->prepare(bad_problem(bench->device().limits, std::int64_t{1} << 38));
+        FAIL() << "it was prepared";
+    } catch (const Error& e) {
+        EXPECT_EQ(e.kind(), Error::Kind::device);
+        EXPECT_THAT(e.what(), HasSubstr("n=274877906944 needs 8796.1 GB on the GPU (tensors twice 4398.0 GB, reference "
+                                        "4398.0 GB), and this one has 1.1 GB"));
+    }
+    bench->prepare(instance);
+    EXPECT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+}
+
 // Goal: whatever a candidate does is its outcome, and the next candidate is timed all the same.
 // Method: every kernel of tests/bad_kernels in one run, each followed by the good one.
 TEST_F(WorkerBenchTest, EachKindOfFailureIsToldAndSurvived) {

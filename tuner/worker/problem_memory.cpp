@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "autotune/error.h"
+#include "tuner/worker/memory_need.h"
 
 namespace autotune {
 namespace {
@@ -57,8 +58,6 @@ void for_each_gap(const TensorTask& tensor,
         if (offset > end_of_run && !visit(last, end_of_run * size, offset * size)) return;
     }
 }
-
-double gigabytes(std::uint64_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
 /// |x| of each element, in place: the sign bit of a float, the two's complement of an integer.
 void make_absolute(DType dtype, std::span<std::byte> bytes) {
@@ -110,14 +109,10 @@ ProblemMemory::ProblemMemory(Device& device, ProblemTask task, std::vector<Mappe
         }
     } catch (const DeviceFailure& e) {
         if (e.fault().kind != DeviceFault::Kind::out_of_memory) throw;
-        std::uint64_t reference = 0;
-        for (const std::size_t i : outputs_) reference += task_.tensors[i].elements * 16;
         for (const Buffer& buffer : std::exchange(all_, {})) device_.release(buffer);
-        const auto have = static_cast<std::uint64_t>(std::max<std::int64_t>(device_.free_bytes(), 0));
-        throw Error{Error::Kind::device, fmt::format("the problem needs {:.1f} GB on the GPU (tensors twice {:.1f}, "
-                                                     "reference {:.1f}), which has {:.1f} free",
-                                                     gigabytes(2 * footprint() + reference), gigabytes(2 * footprint()),
-                                                     gigabytes(reference), gigabytes(have))};
+        const auto have = static_cast<double>(std::max<std::int64_t>(device_.free_bytes(), 0));
+        throw Error{Error::Kind::device, fmt::format("the problem {}, which has {} free",
+                                                     memory_need(task_.tensors).text(), memory_text(have))};
     }
 }
 

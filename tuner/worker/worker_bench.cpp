@@ -21,6 +21,7 @@
 #include "tuner/worker/compiled_sources.h"
 #include "tuner/worker/gates.h"
 #include "tuner/worker/json_types.h"
+#include "tuner/worker/memory_need.h"
 #include "tuner/worker/ragged.h"
 #include "tuner/worker/reference_desk.h"
 #include "tuner/worker/run_lane.h"
@@ -154,6 +155,7 @@ private:
 
     // What overlaps with the opening of the device.
     void compile_ahead();
+    void refuse_what_cannot_fit();
 
     // One trial, from its binaries to its outcome.
     void take_binaries(const std::shared_ptr<Trial>& trial, BinariesResult result);
@@ -233,6 +235,7 @@ Preparation RealBench::prepare(const Instance& instance) {
     lane_.thread().post([this] { known_us_.clear(); });
     first_ = nullptr;
     first_done_ = false;
+    refuse_what_cannot_fit();
     compile_ahead();
     auto ready = desk_.begin(instance, options_.seed, 0, true);
     if (!bandwidth_gbs_)
@@ -255,6 +258,17 @@ Preparation RealBench::prepare(const Instance& instance) {
             .copy_bandwidth_gbs = *bandwidth_gbs_,
             .floor_us = floor_us_,
             .warm = warm};
+}
+
+/// Before a reference is computed that the host has no memory for either.
+void RealBench::refuse_what_cannot_fit() {
+    const MemoryNeed need = memory_need(tensor_tasks(instance(), options_.seed));
+    const auto have = static_cast<double>(instance().limits().memory_bytes);
+    if (have <= 0 || need.total() <= have) return;
+    throw Error{Error::Kind::device,
+                fmt::format("'{}' {} {}, and this one has {}", instance().op().name, instance().problem().text(),
+                            need.text(), memory_text(have)),
+                fmt::format("autotune ops {}", instance().op().name)};
 }
 
 /// While the device is opened and the reference is made, compilers would stand idle: they begin with the default, the
