@@ -17,8 +17,6 @@
 namespace autotune {
 namespace {
 
-Error usage(const std::string& message, const std::string& help = {}) { return {Error::Kind::usage, message, help}; }
-
 int rounds_for(Effort effort) { return effort == Effort::quick ? 15 : effort == Effort::normal ? 41 : 201; }
 
 /// Configs of one problem that are timed side by side; the others are compared with the first.

@@ -68,7 +68,7 @@ Decision Dispatcher::launch(const Handle& handle, std::span<const TensorArgument
         const Grace::Reader reader{impl.grace, stripe};
         std::atomic<const Plan*>& hint = site.hints[stripe].plan;
         const Plan* plan = hint.load(std::memory_order_seq_cst);
-        if (!plan || !PlanTable::same(*plan, words)) {
+        if (!plan || plan->gone.load(std::memory_order_acquire) || !PlanTable::same(*plan, words)) {
             plan = site.table.load(std::memory_order_seq_cst)->find(hash_words(words), words);
             if (plan) hint.store(plan, std::memory_order_seq_cst);
         }

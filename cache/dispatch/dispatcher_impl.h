@@ -27,7 +27,7 @@
 namespace autotune {
 
 /// What is known of one GPU of this process; GPUs of one kind share what the databases say.
-struct DeviceState {
+struct KnownDevice {
     DeviceIdentity identity{};
     std::string failed{};  ///< why it cannot be identified
 };
@@ -68,7 +68,7 @@ struct Dispatcher::Impl {
     std::chrono::steady_clock::time_point last_look{};
     std::unique_ptr<Kernels> kernels;
     std::vector<std::unique_ptr<CallSite>> sites;
-    std::vector<std::optional<DeviceState>> devices;
+    std::vector<std::optional<KnownDevice>> devices;
     std::map<std::string, OpKnowledge> knowledge;  ///< by op and fingerprint
     std::set<std::string> failed;                  ///< candidates that did not load or launch, by device
     std::set<std::string, std::less<>> texts;      ///< of decisions: they live as long as the dispatcher
@@ -101,7 +101,7 @@ struct Dispatcher::Impl {
     std::optional<Decision> after_failure(const Call& call, const Failure& failure);
     Instance instance_of(const Call& call, const DeviceLimits& limits) const;
     /// nullopt: under capture, and something would have to be loaded.
-    std::shared_ptr<Plan> plan_of(const Call& call, const Instance& instance, const Candidate& candidate);
+    std::shared_ptr<Plan> plan_of(const Call& call, const Instance& instance, const LadderStep& candidate);
     CUresult run(const Plan& plan, const Call& call, bool& begun);
 
     // remembering.cpp
@@ -120,7 +120,7 @@ struct Dispatcher::Impl {
     std::vector<Store*> readable();
     void look_for_news(bool now);
     const OpKnowledge& known(const Op& op, const DeviceIdentity& device);
-    const DeviceState& device_state(int device);
+    const KnownDevice& device_state(int device);
     void note_miss(const Instance& instance, const DeviceIdentity& device, const Plan& plan);
     std::string_view kept_text(std::string text) { return *texts.insert(std::move(text)).first; }
     void log(std::string sentence);

@@ -27,13 +27,13 @@ std::string fit_to_today(const Instance& instance, Config& config) {
     }
 }
 
-Candidate stored_candidate(const Instance& instance, const OpKnowledge& known, const SnapshotRow& row) {
+LadderStep stored_candidate(const Instance& instance, const OpKnowledge& known, const SnapshotRow& row) {
     const std::string& stale = known.snapshot.stale(row);
-    Candidate out{.rung = stale.empty() ? Rung::exact : Rung::exact_stale,
-                  .config = known.snapshot.config(row),
-                  .verified = row.verified == Verified::verified,
-                  .stale = !stale.empty(),
-                  .time_us = static_cast<double>(row.time_ns) / 1000.0};
+    LadderStep out{.rung = stale.empty() ? Rung::exact : Rung::exact_stale,
+                   .config = known.snapshot.config(row),
+                   .verified = row.verified == Verified::verified,
+                   .stale = !stale.empty(),
+                   .time_us = static_cast<double>(row.time_ns) / 1000.0};
     out.why = stale.empty() ? "tuned for this problem" : fmt::format("tuned for this problem, but {}", stale);
     if (row.imported) out.why += ", elsewhere";
     out.refused = fit_to_today(instance, out.config);
@@ -45,14 +45,14 @@ Candidate stored_candidate(const Instance& instance, const OpKnowledge& known, c
     return out;
 }
 
-Candidate default_candidate(const Instance& instance, Config config, std::string why) {
-    Candidate out{.rung = Rung::default_config, .config = std::move(config), .why = std::move(why)};
+LadderStep default_candidate(const Instance& instance, Config config, std::string why) {
+    LadderStep out{.rung = Rung::default_config, .config = std::move(config), .why = std::move(why)};
     out.name = candidate_name(out.config, instance.key());
     return out;
 }
 
 /// The op's default, then those of its other variants. An op none of whose variants runs here is refused, no error.
-void add_defaults(const Instance& instance, std::vector<Candidate>& rungs) {
+void add_defaults(const Instance& instance, std::vector<LadderStep>& rungs) {
     const bool tuned = !rungs.empty();
     Config chosen;
     try {
@@ -132,16 +132,16 @@ OpKnowledge read_knowledge(std::span<Store* const> stores, const Op& op, const s
     return known;
 }
 
-std::vector<Candidate> ladder(const Instance& instance, const OpKnowledge& known) {
-    std::vector<Candidate> rungs;
+std::vector<LadderStep> ladder(const Instance& instance, const OpKnowledge& known) {
+    std::vector<LadderStep> rungs;
     for (const SnapshotRow& row : known.snapshot.find(instance.key())) {
-        Candidate candidate = stored_candidate(instance, known, row);
+        LadderStep candidate = stored_candidate(instance, known, row);
         const bool twice = std::any_of(rungs.begin(), rungs.end(),
-                                       [&](const Candidate& other) { return other.name == candidate.name; });
+                                       [&](const LadderStep& other) { return other.name == candidate.name; });
         if (!twice) rungs.push_back(std::move(candidate));
     }
     add_defaults(instance, rungs);
-    for (Candidate& rung : rungs)
+    for (LadderStep& rung : rungs)
         rung.compilers.insert(rung.compilers.end(), known.compilers.begin(), known.compilers.end());
     return rungs;
 }
@@ -150,7 +150,7 @@ Explanation explanation_of(const Instance& instance, std::span<Store* const> sto
     const OpKnowledge known = read_knowledge(stores, instance.op(), device.fp);
     const ProblemIdentity problem = problem_of(instance);
     Explanation out{.rung = Rung::none};
-    for (const Candidate& candidate : ladder(instance, known)) {
+    for (const LadderStep& candidate : ladder(instance, known)) {
         if (out.config.empty() && candidate.rung == Rung::default_config) out.why = candidate.refused;
         const bool chosen = candidate.refused.empty() && out.config.empty();
         if (chosen) {

@@ -25,7 +25,7 @@ struct OpKnowledge {
 OpKnowledge read_knowledge(std::span<Store* const> stores, const Op& op, const std::string& device_fp);
 
 /// A config that may answer a problem, and how good an answer it would be.
-struct Candidate {
+struct LadderStep {
     Rung rung = Rung::default_config;
     Config config{};
     bool verified = false, stale = false;
@@ -42,7 +42,7 @@ std::string candidate_name(const Config& config, std::span<const std::byte> prob
 /// The rungs of a problem from the best down, refused candidates included: stored rows of this very problem, fresh ones
 /// first, each checked against the actual problem and device; then the op's default; then the defaults of its other
 /// variants, in case the default fails to load or launch.
-std::vector<Candidate> ladder(const Instance& instance, const OpKnowledge& known);
+std::vector<LadderStep> ladder(const Instance& instance, const OpKnowledge& known);
 
 /// The ladder for people.
 Explanation explanation_of(const Instance& instance, std::span<Store* const> stores, const DeviceIdentity& device);

@@ -67,6 +67,8 @@ struct Plan {
     bool repeatable = true;  ///< may run again after a part of it ran
     std::string candidate;   ///< which config on which problem and device: what is remembered of failures
     mutable std::atomic<std::uint32_t> used{0};  ///< when last, on a clock that ticks with misses
+    /// No table has it any more: a hint to it is out of date.
+    mutable std::atomic<bool> gone{false};
 };
 
 inline constexpr std::size_t most_arguments = 64, most_tensor_maps = 8;

@@ -5,9 +5,17 @@
 
 namespace autotune {
 
+/// Plans that are not in the next table are marked: hints to them may stay for long, as threads that repeat one call
+/// look at nothing else.
 void Dispatcher::Impl::replace_table(CallSite& site, std::shared_ptr<PlanTable> next) {
-    grace.retire(site.owned);
+    const std::shared_ptr<const PlanTable> before = site.owned;
+    std::vector<const Plan*> stay;
+    for (const auto& plan : next->plans()) stay.push_back(plan.get());
+    std::ranges::sort(stay);
     site.publish(std::move(next));
+    for (const auto& plan : before->plans())
+        if (!std::ranges::binary_search(stay, plan.get())) plan->gone.store(true, std::memory_order_release);
+    grace.retire(before);
     reclaim();
 }
 

@@ -50,7 +50,7 @@ FieldValues scalar_values(const Op& op, std::span<const ScalarArgument> scalars)
 }
 
 /// A candidate on one of the GPUs: what fails on one may well run on another.
-std::string name_here(const Candidate& candidate, int device) { return fmt::format("{} {}", device, candidate.name); }
+std::string name_here(const LadderStep& candidate, int device) { return fmt::format("{} {}", device, candidate.name); }
 
 /// Whether another config may do better. What the context, the stream or an earlier kernel is to blame for would fail
 /// with every config, and none of them is forgotten for it.
@@ -186,8 +186,8 @@ const OpKnowledge& Dispatcher::Impl::known(const Op& op, const DeviceIdentity& d
     return knows;
 }
 
-const DeviceState& Dispatcher::Impl::device_state(int device) {
-    std::optional<DeviceState>& state = devices.at(static_cast<std::size_t>(device));
+const KnownDevice& Dispatcher::Impl::device_state(int device) {
+    std::optional<KnownDevice>& state = devices.at(static_cast<std::size_t>(device));
     if (!state) {
         state.emplace();
         try {
@@ -212,7 +212,7 @@ Instance Dispatcher::Impl::instance_of(const Call& call, const DeviceLimits& lim
 }
 
 std::shared_ptr<Plan> Dispatcher::Impl::plan_of(const Call& call, const Instance& instance,
-                                                const Candidate& candidate) {
+                                                const LadderStep& candidate) {
     const auto set = kernels->get(instance, candidate.config, call.device, candidate.compilers, call.capturing);
     if (!set) return nullptr;
     auto plan = std::make_shared<Plan>();
@@ -291,7 +291,7 @@ Decision Dispatcher::Impl::resolve(Call call, const Failure& failure) {
     }
     if (!failure.candidate.empty())
         if (auto end = after_failure(call, failure)) return *end;
-    const DeviceState& device = device_state(call.device);
+    const KnownDevice& device = device_state(call.device);
     if (!device.failed.empty()) return nothing(device.failed, CUDA_ERROR_NO_DEVICE);
 
     const Instance instance = instance_of(call, device.identity.limits);
@@ -300,7 +300,7 @@ Decision Dispatcher::Impl::resolve(Call call, const Failure& failure) {
     const OpKnowledge& knows = known(*call.site.op, device.identity);
     // An answer is kept unless something better was left out for a reason that passes.
     bool best = knows.snapshot.complete() && !databases.locked;
-    for (const Candidate& candidate : ladder(instance, knows)) {
+    for (const LadderStep& candidate : ladder(instance, knows)) {
         if (candidate.rung == Rung::default_config && why.empty()) why = candidate.refused;
         if (!candidate.refused.empty() || failed.contains(name_here(candidate, call.device))) continue;
         try {

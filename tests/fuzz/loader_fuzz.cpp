@@ -31,7 +31,7 @@ const autotune::Op* scale() {
         "\"f32\"\nshape = [\"n\"]\n"
         "[let]\nhalf = \"n // 2\"\n[reference]\nkernel = \"plain\"\n[tolerance]\ny = { exact = true "
         "}\n[[kernel]]\nname = \"plain\"\n"
-        "source = \"a.cu\"\nentry = \"f\"\n[[kernel.launch]]\ngrid = [1]\nblock = [1]\nargs = [\"y\"]\n",
+        "source = \"a.cu\"\nentry = \"f\"\n[[kernel.launch]]\ngrid = [1]\nblock = [1]\nargs = [\"y\", \"i64(step)\"]\n",
         AnyFile{}, "scale.toml");
     return &op;
 }

@@ -117,6 +117,33 @@ TEST(Layers, TheDispatcherLinksNeitherTomlNorTheCommandLine) {
     EXPECT_GT(seen.size(), 2u);
 }
 
+// Two classes of one name in one namespace are one to the linker: each destroys the other's members.
+TEST(Layers, NoClassIsDefinedTwiceInOneNamespace) {
+    const fs::path root{AUTOTUNE_SOURCE_DIR};
+    const std::regex opens{R"(^(?:inline )?namespace ([\w:]*) ?\{.*)"}, closes{R"(^\}  // namespace ?([\w:]*)$)"};
+    const std::regex definition{R"(^(?:struct|class) ([A-Z]\w+)(?: final)?(?: : [^;]*)? ?\{.*)"};
+    std::map<std::string, std::string> first;
+    for (const std::string_view top : layers)
+        for (const fs::directory_entry& entry : fs::recursive_directory_iterator{root / top}) {
+            const std::string extension = entry.path().extension();
+            if (extension != ".h" && extension != ".hpp" && extension != ".cpp") continue;
+            const std::string file = fs::relative(entry.path(), root).string();
+            std::ifstream stream{entry.path()};
+            std::vector<std::string> open;
+            std::smatch match;
+            for (std::string text; std::getline(stream, text);) {
+                if (std::regex_match(text, match, opens)) open.push_back(match[1]);
+                if (!open.empty() && std::regex_match(text, match, closes)) open.pop_back();
+                if (std::ranges::find(open, "") != open.end() || !std::regex_match(text, match, definition)) continue;
+                std::string name;
+                for (const std::string& space : open) name += space + "::";
+                const auto [at, is_new] = first.emplace(name + std::string{match[1]}, file);
+                EXPECT_TRUE(is_new) << at->first << " stands in " << at->second << " and in " << file;
+            }
+        }
+    EXPECT_GT(first.size(), 200u);
+}
+
 TEST(Layers, TheStoreLinksNoCuda) {
     const std::map<std::string, std::string> lines = link_lines();
     ASSERT_TRUE(lines.contains("store"));

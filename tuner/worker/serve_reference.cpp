@@ -7,7 +7,7 @@ namespace autotune {
 namespace {
 
 /// Inputs are as large as the device's memory at most.
-constexpr std::uint64_t memory_limit = 1ull << 42;
+constexpr std::uint64_t evaluator_memory = 1ull << 42;
 
 void answer(int socket, const Evaluation& evaluation) {
     std::vector<int> fds;
@@ -27,7 +27,7 @@ int serve_reference(int socket, const ReferenceTable& table) {
         const Frame frame = reader.wait(socket);
         try {
             std::vector<MappedMemory> contents;
-            for (const Fd& fd : frame.fds) contents.emplace_back(fd, memory_limit);
+            for (const Fd& fd : frame.fds) contents.emplace_back(fd, evaluator_memory);
             answer(socket, evaluate(frame.json().get<EvaluateTask>(), table, contents));
         } catch (const Error& e) {
             send_frame(socket, static_cast<std::uint32_t>(Message::failed),
