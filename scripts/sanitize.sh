@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# scripts/sanitize.sh all|subset JOBS: tests under sanitizers. `subset` builds only the tests labelled `hostile`, those
-# of what reads files and frames; `all` runs every other test too, and those labelled `threads` under tsan.
+# scripts/sanitize.sh subset|threads|all JOBS: tests under sanitizers. `subset` builds only the tests labelled `hostile`,
+# those of what reads files and frames, for the address sanitizer; `threads` those so labelled, for the thread sanitizer;
+# `all` runs every test under the address and undefined-behaviour sanitizers, then those of threads.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
@@ -15,6 +16,10 @@ run() {  # preset, target, ctest arguments
 }
 case "$1" in
   subset) run hostile hostile_tests -L hostile ;;
-  all) run asan all -LE 'stress|gpu' && run tsan threads_tests -L threads ;;
-  *) echo "usage: scripts/sanitize.sh all|subset [JOBS]" >&2; exit 1 ;;
+  threads) run tsan threads_tests -L threads ;;
+  all)
+    run asan all -LE 'stress|gpu'
+    run tsan threads_tests -L threads
+    ;;
+  *) echo "usage: scripts/sanitize.sh subset|threads|all [JOBS]" >&2; exit 1 ;;
 esac
