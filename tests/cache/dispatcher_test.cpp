@@ -373,24 +373,6 @@ TEST_F(Dispatching, ThePerThreadStreamIsAnotherOneInEachThread) {
     EXPECT_EQ(driver.launches[0].arguments[1], driver.launches[2].arguments[1]);
 }
 
-// Goal: a sequence of launches that shares working memory is never mixed with that of another thread.
-// Method: a driver that is slow between the zeroing of the memory and the launch that counts on it.
-TEST_F(Dispatching, ThreadsOnOneStreamDoNotMixTheirSequences) {
-    tuned(1024, {{vector_config(4, 256, 2), 40.0}});
-    put_binary(vector_config(4, 256, 2), 1024);
-    Dispatcher dispatcher{options()};
-    const Handle handle = dispatcher.prepare("scale");
-    driver.slow_zeroing = true;
-    std::vector<std::thread> threads;
-    for (int t = 0; t < 4; ++t)
-        threads.emplace_back([&] {
-            for (int i = 0; i < 20; ++i) launch(dispatcher, handle, 1024, stream_number(9));
-        });
-    for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(driver.order.size(), 160u);
-    EXPECT_EQ(driver.order.find("zz"), std::string::npos) << driver.order;
-}
-
 // -- the call
 
 TEST_F(Dispatching, RefusesArgumentsThatContradictTheOp) {

@@ -74,6 +74,25 @@ TEST_F(ThreadedDispatching, AWinnerThatIsPublishedIsSeenByEveryLaterCallOfEveryT
     EXPECT_EQ(launch(dispatcher, handle, 1024).config, texts_.back());
 }
 
+// Goal: a sequence of launches that shares working memory is never mixed with that of another thread.
+// Method: a driver that is slow between the zeroing of the memory and the launch that counts on it.
+TEST_F(ThreadedDispatching, ThreadsOnOneStreamDoNotMixTheirSequences) {
+    tuned(1024, {{vector_config(4, 256, 2), 40.0}});
+    put_binary(vector_config(4, 256, 2), 1024);
+    Dispatcher dispatcher{quiet_options()};
+    const Handle handle = dispatcher.prepare("scale");
+    driver.record = driver.slow_zeroing = true;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&] {
+            for (int i = 0; i < 20; ++i)
+                launch(dispatcher, handle, 1024, reinterpret_cast<CUstream>(std::uintptr_t{9}));
+        });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(driver.order.size(), 160u);
+    EXPECT_EQ(driver.order.find("zz"), std::string::npos) << driver.order;
+}
+
 TEST_F(ThreadedDispatching, EveryCallOfADispatcherMayBeMadeWhileOthersAre) {
     win(3);
     Dispatcher dispatcher{quiet_options()};
