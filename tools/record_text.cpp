@@ -9,6 +9,7 @@
 #include "tools/format.h"
 #include "tools/json_events.h"
 #include "tools/version.h"
+#include "tuner/model/printable.h"
 
 namespace autotune {
 namespace {
@@ -29,12 +30,28 @@ std::string heading(const Record& record) {
     std::string text = fmt::format("{} {} on {}: {}", record.source.op, record.problem.text(), record.device.name,
                                    format_time(record.time_us));
     if (record.default_us) text += fmt::format(", {} the default", format_speedup(*record.default_us / record.time_us));
-    return text + fmt::format(" ({})", name_of(record.verified));
+    return one_line(text + fmt::format(" ({})", name_of(record.verified)));
 }
 
 std::string buffer_name(const Instance& instance, const LaunchSequence& sequence, std::uint32_t buffer) {
     const std::size_t tensors = instance.tensors().size();
     return buffer < tensors ? instance.tensors()[buffer].name : sequence.scratch.at(buffer - tensors).name;
+}
+
+/// The name of a tensor as a parameter: an op may call a tensor what C++ or the function itself has another use for.
+std::string cpp_name(const std::string& name) {
+    static constexpr std::string_view taken =
+        " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class compl "
+        "const "
+        "const_cast constexpr continue decltype default delete do double dynamic_cast else enum explicit export extern "
+        "false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or "
+        "or_eq private protected public register reinterpret_cast return short signed sizeof static static_assert "
+        "static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned "
+        "using virtual void volatile wchar_t while xor xor_eq char8_t concept consteval constinit co_await co_return "
+        "co_yield requires kernel stream arguments attributes config turn result ";
+    const bool number =
+        name.size() > 1 && name[0] == 'a' && name.find_first_not_of("0123456789", 1) == std::string::npos;
+    return number || taken.find(' ' + name + ' ') != std::string_view::npos ? name + '_' : name;
 }
 
 std::string dim3(const Dim3& d) { return fmt::format("{}, {}, {}", d.x, d.y, d.z); }
@@ -43,7 +60,7 @@ std::string dim3(const Dim3& d) { return fmt::format("{}, {}, {}", d.x, d.y, d.z
 std::string argument_line(const Instance& instance, const LaunchSequence& sequence, const Argument& argument,
                           std::size_t i) {
     if (const auto* buffer = std::get_if<BufferArgument>(&argument))
-        return fmt::format("    CUdeviceptr a{} = {};\n", i, buffer_name(instance, sequence, buffer->buffer));
+        return fmt::format("    CUdeviceptr a{} = {};\n", i, cpp_name(buffer_name(instance, sequence, buffer->buffer)));
     if (const auto* value = std::get_if<ValueArgument>(&argument)) {
         std::string bytes;
         for (std::size_t b = 0; b < value->size; ++b)
@@ -54,39 +71,73 @@ std::string argument_line(const Instance& instance, const LaunchSequence& sequen
                        buffer_name(instance, sequence, std::get<TensorMapArgument>(argument).buffer));
 }
 
-bool has_maps(const Launch& launch) {
+/// A declaration of each tensor and scratch buffer, and of each tensor map.
+std::string parameters_of(const Instance& instance, const LaunchSequence& sequence, const Launch& launch) {
+    std::string text;
+    for (const BoundTensor& tensor : instance.tensors())
+        text += fmt::format(", [[maybe_unused]] CUdeviceptr {}", cpp_name(tensor.name));
+    for (const ScratchBuffer& scratch : sequence.scratch)
+        text += fmt::format(", [[maybe_unused]] CUdeviceptr {}", cpp_name(scratch.name));
     for (const Argument& argument : launch.arguments)
-        if (std::holds_alternative<TensorMapArgument>(argument)) return true;
-    return false;
+        if (const auto* map = std::get_if<TensorMapArgument>(&argument))
+            text += fmt::format(", const CUtensorMap& {}_map", buffer_name(instance, sequence, map->buffer));
+    return text;
+}
+
+/// The launch with its attributes, as the body of a function that has `arguments`.
+std::string launch_with_attributes(const Launch& launch) {
+    std::string text = "    CUlaunchAttribute attributes[2] = {};\n";
+    unsigned count = 0;
+    if (launch.cluster != Dim3{}) {
+        text += fmt::format("    attributes[{}].id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;\n", count);
+        for (const auto& [axis, extent] :
+             {std::pair{'x', launch.cluster.x}, {'y', launch.cluster.y}, {'z', launch.cluster.z}})
+            text += fmt::format("    attributes[{}].value.clusterDim.{} = {};\n", count, axis, extent);
+        ++count;
+    }
+    if (launch.cooperative) {
+        text += fmt::format("    attributes[{}].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;\n", count);
+        text += fmt::format("    attributes[{}].value.cooperative = 1;\n", count++);
+    }
+    text += "    CUlaunchConfig config = {};\n";
+    for (const auto& [what, shape] : {std::pair{"grid", launch.grid}, {"block", launch.block}})
+        text += fmt::format("    config.{0}DimX = {1}, config.{0}DimY = {2}, config.{0}DimZ = {3};\n", what, shape.x,
+                            shape.y, shape.z);
+    text += fmt::format("    config.sharedMemBytes = {};\n    config.hStream = stream;\n", launch.shared_bytes);
+    return text + fmt::format("    config.attrs = attributes;\n    config.numAttrs = {};\n", count);
 }
 
 std::string launch_function(const Instance& instance, const LaunchSequence& sequence, const Launch& launch,
                             std::size_t number) {
-    std::string parameters, declared, pointers;
-    for (const BoundTensor& tensor : instance.tensors())
-        parameters += fmt::format(", [[maybe_unused]] CUdeviceptr {}", tensor.name);
-    for (const ScratchBuffer& scratch : sequence.scratch)
-        parameters += fmt::format(", [[maybe_unused]] CUdeviceptr {}", scratch.name);
-    if (has_maps(launch))
-        for (const Argument& argument : launch.arguments)
-            if (const auto* map = std::get_if<TensorMapArgument>(&argument))
-                parameters += fmt::format(", const CUtensorMap& {}_map", buffer_name(instance, sequence, map->buffer));
+    std::string declared, pointers;
     for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
         declared += argument_line(instance, sequence, launch.arguments[i], i);
         pointers += fmt::format("{}&a{}", i ? ", " : "", i);
     }
-    std::string text =
-        fmt::format("/// Launch {} of {}, of the kernel {}.\n", number + 1, sequence.launches.size(), launch.entry);
-    if (launch.shared_bytes > 48 * 1024)
-        text += fmt::format(
-            "/// Once for each function: cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, "
-            "{}).\n",
-            launch.shared_bytes);
-    return text +
-           fmt::format(
-               "inline CUresult launch_{}(CUfunction kernel, CUstream stream{}) {{\n{}    void* arguments[] = {{{}}};\n"
-               "    return cuLaunchKernel(kernel, {}, {}, {}, stream, arguments, nullptr);\n}}\n",
-               number, parameters, declared, pointers, dim3(launch.grid), dim3(launch.block), launch.shared_bytes);
+    std::string text = fmt::format("/// Launch {} of {}, of the kernel {}.\n", number + 1, sequence.launches.size(),
+                                   one_line(launch.entry));
+    const auto once = [&](std::string_view attribute, std::uint32_t value) {
+        text += fmt::format("/// Once for each function: cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_{}, {}).\n",
+                            attribute, value);
+    };
+    if (launch.shared_bytes > 48 * 1024) once("MAX_DYNAMIC_SHARED_SIZE_BYTES", launch.shared_bytes);
+    if (launch.cluster.x * launch.cluster.y * launch.cluster.z > 8) once("NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1);
+    text += fmt::format(
+        "inline CUresult launch_{}([[maybe_unused]] CUfunction kernel, [[maybe_unused]] CUstream stream{}) {{\n",
+        number, parameters_of(instance, sequence, launch));
+    text += declared;
+    if (!pointers.empty()) text += fmt::format("    void* arguments[] = {{{}}};\n", pointers);
+    const std::string_view arguments = pointers.empty() ? "nullptr" : "arguments";
+    const bool plain = launch.cluster == Dim3{} && !launch.cooperative;
+    if (!plain) text += launch_with_attributes(launch);
+    const std::string call = plain ? fmt::format("cuLaunchKernel(kernel, {}, {}, {}, stream, {}, nullptr)",
+                                                 dim3(launch.grid), dim3(launch.block), launch.shared_bytes, arguments)
+                                   : fmt::format("cuLaunchKernelEx(&config, kernel, {}, nullptr)", arguments);
+    if (launch.repeat == 1) return text + fmt::format("    return {};\n}}\n", call);
+    return text + fmt::format(
+                      "    for (unsigned turn = 0; turn < {}; ++turn)\n        if (const CUresult result = {}; result "
+                      "!= CUDA_SUCCESS) return result;\n    return CUDA_SUCCESS;\n}}\n",
+                      launch.repeat, call);
 }
 
 Json argument_json(const Instance& instance, const LaunchSequence& sequence, const Argument& argument) {
@@ -145,7 +196,7 @@ std::string record_as_cpp(const Record& record, const Instance& instance) {
     std::string text = fmt::format(
         "// {}\n// {}\n// written by autotune {}: autotune query {} --as cpp\n#pragma once\n#include "
         "<cuda.h>\n\nnamespace tuned::{}_{} {{\n\n",
-        heading(record), record.config.text(), version(), record.source.op, identifier(record.source.op),
+        heading(record), one_line(record.config.text()), version(), record.source.op, identifier(record.source.op),
         identifier(record.problem.text()));
     for (const SourceSpec& source : sources) {
         const std::string suffix = sources.size() == 1 ? "" : "_" + identifier(source.source);
@@ -159,6 +210,10 @@ std::string record_as_cpp(const Record& record, const Instance& instance) {
     for (const ScratchBuffer& scratch : sequence.scratch)
         text += fmt::format("inline constexpr unsigned long long {}_bytes = {};{}\n", scratch.name, scratch.bytes,
                             scratch.zeroed ? "  // zeroed before each sequence" : "");
+    for (const SymbolCopy& symbol : sequence.symbols)
+        text += fmt::format("/// Before {}: copy the tensor {} to the variable {} of {} (cuModuleGetGlobal).\n",
+                            symbol.each_launch ? "each sequence" : "the first sequence",
+                            buffer_name(instance, sequence, symbol.buffer), one_line(symbol.symbol), symbol.source);
     for (std::size_t i = 0; i < sequence.launches.size(); ++i) {
         text +=
             fmt::format("\ninline constexpr const char* entry_{} = {};\n", i, json_text(sequence.launches[i].entry));

@@ -57,7 +57,7 @@ void add_common(CLI::App& app, Request& request, Texts& texts) {
 void add_op(CLI::App& app, Request& request, Texts& texts) {
     app.add_option("--op", texts.op, "the op");
     app.add_option("--ops", request.ops, "a folder with ops of your own; its C++ references are compiled and run")
-        ->expected(1);
+        ->allow_extra_args(false);
 }
 
 void add_search(CLI::App& app, Request& request, Texts& texts) {
@@ -77,7 +77,7 @@ void add_flags(CLI::App& app, unsigned flags, Request& request, Texts& texts) {
     add_common(app, request, texts);
     if (flags & takes_op) add_op(app, request, texts);
     if (flags & takes_problem) {
-        app.add_option("--problem", texts.problems, "NAME=VALUE,...; may be given several times")->expected(1);
+        app.add_option("--problem", texts.problems, "NAME=VALUE,...; may be given several times")->allow_extra_args(false);
         app.add_option("--problems", request.problems_file, "a file with a problem a line");
     }
     if (flags & takes_gpu) app.add_option("--gpu", request.gpu, "an ordinal, all, or a capability such as sm_86");

@@ -84,6 +84,14 @@ TEST(Request, NumbersAreThoseThatAreMeant) {
                   std::string{"--trial-limit takes seconds, more than 0 and at most 86400, not '"} + seconds + "'");
 }
 
+TEST(Request, ProblemsAndFoldersMayBeGivenSeveralTimesWithAWordBehindThem) {
+    const Request request =
+        parse({"space", "--problem", "rows=4", "--ops", "a", "--problem", "rows=8", "--ops", "b", "softmax"});
+    EXPECT_EQ(request.problems.size(), 2u);
+    EXPECT_EQ(request.ops, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(request.op, "softmax");
+}
+
 TEST(Request, AFlagGivenTwiceOrWithoutItsValueIsNamed) {
     EXPECT_EQ(message_of({"tune", "--op", "softmax", "--op", "gemm"}), "--op is given more than once");
     EXPECT_EQ(message_of({"tune", "softmax", "--db"}), "--db takes a value, and none is given");

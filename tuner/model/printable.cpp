@@ -32,4 +32,12 @@ std::string printable(std::string_view text) {
     return out;
 }
 
+std::string one_line(std::string_view text) {
+    std::string out = printable(text);
+    for (char& c : out)
+        if (c == '\n' || c == '\r' || c == '\t') c = ' ';
+    while (out.ends_with('\\')) out.back() = '?';
+    return out;
+}
+
 }  // namespace autotune

@@ -13,5 +13,9 @@ bool steers_a_terminal(std::string_view text) noexcept;
 /// The text with a question mark in place of each such character.
 std::string printable(std::string_view text);
 
+/// The same on one line, as a comment of a file that is generated: blanks in place of tabs and line breaks, and no
+/// backslash at the end, which would take the next line in.
+std::string one_line(std::string_view text);
+
 }  // namespace autotune
 #endif
