@@ -146,15 +146,20 @@ void check_states(Warp& w, const Op& op, std::uint32_t m, Space space, const std
 
 namespace {
 
-/// Distinct sectors of 32 bytes.
+/// Distinct sectors of 32 bytes. Addresses mostly rise from lane to lane; only others are sorted.
 std::uint32_t sectors(std::uint32_t m, const std::uint64_t* at, std::uint32_t bytes, std::uint64_t start) {
     std::uint64_t seen[lanes * 2];
     std::uint32_t count = 0;
+    bool rising = true;
     for (std::uint32_t left = m; left; left &= left - 1) {
         const std::uint64_t from = start + at[__builtin_ctz(left)];
-        for (std::uint64_t sector = from / 32; sector <= (from + bytes - 1) / 32; ++sector)
-            if (count == 0 || seen[count - 1] != sector) seen[count++] = sector;
+        for (std::uint64_t sector = from / 32; sector <= (from + bytes - 1) / 32; ++sector) {
+            if (count > 0 && seen[count - 1] == sector) continue;
+            rising = rising && (count == 0 || seen[count - 1] < sector);
+            seen[count++] = sector;
+        }
     }
+    if (rising) return count;
     std::sort(seen, seen + count);
     return static_cast<std::uint32_t>(std::unique(seen, seen + count) - seen);
 }
@@ -164,16 +169,25 @@ std::uint32_t wavefronts(std::uint32_t m, const std::uint64_t* at, std::uint32_t
     const int group = bytes >= 16 ? 8 : bytes == 8 ? 16 : 32;
     std::uint32_t total = 0;
     for (int first = 0; first < lanes; first += group) {
-        std::uint64_t words[lanes * 4];
-        int count = 0;
-        for (int i = first; i < first + group; ++i)
-            if (m >> i & 1)
-                for (std::uint64_t word = at[i] / 4; word <= (at[i] + bytes - 1) / 4; ++word) words[count++] = word;
-        if (count == 0) continue;
-        std::sort(words, words + count);
-        count = static_cast<int>(std::unique(words, words + count) - words);
-        std::uint32_t banks[32]{}, most = 0;
-        for (int i = 0; i < count; ++i) most = std::max(most, ++banks[words[i] % 32]);
+        std::uint64_t word_of[32], more[64];  // of each bank the first word, and all further ones
+        std::uint32_t words[32]{}, most = 0;
+        int further = 0;
+        std::uint64_t before = ~std::uint64_t{0};
+        for (int i = first; i < first + group; ++i) {
+            if (!(m >> i & 1) || at[i] == before) continue;
+            before = at[i];
+            for (std::uint64_t word = at[i] / 4; word <= (at[i] + bytes - 1) / 4; ++word) {
+                const std::size_t bank = word % 32;
+                if (words[bank] == 0) {
+                    word_of[bank] = word;
+                } else if (word_of[bank] == word || std::find(more, more + further, word) != more + further) {
+                    continue;
+                } else {
+                    more[further++] = word;
+                }
+                most = std::max(most, ++words[bank]);
+            }
+        }
         total += most;
     }
     return total;

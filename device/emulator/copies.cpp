@@ -98,7 +98,7 @@ void wait_copies(Warp& w, const Op& op, std::uint32_t m) {
         for (std::uint32_t left = landed; left; left &= left - 1)
             std::memset(shared.states + copy.at[__builtin_ctz(left)], static_cast<int>(ByteState::initialised),
                         copy.bytes);
-        if (landed && w.races) w.races->write(w, *copy.op, landed, copy.at, copy.bytes);
+        if (landed && w.races) w.races->land(w, *copy.op, landed, copy.at, copy.bytes);
         copy.mask &= ~landed;
     }
     std::erase_if(w.copies, [](const PendingCopy& copy) { return copy.mask == 0; });

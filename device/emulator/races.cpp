@@ -159,7 +159,33 @@ void SharedRaces::read(Warp& warp, const Op& op, std::uint32_t mask, const std::
     log(warp.index, op.instruction, first, last);
 }
 
+/// Whole words that nobody touched since the last barrier of the block: noted at once.
+bool SharedRaces::write_freely(Warp& warp, const Op& op, std::uint32_t mask, const std::uint32_t* at,
+                               std::uint32_t bytes) {
+    if (partial_ || bytes % 4 != 0) return false;
+    const std::uint32_t ones = (1u << (bytes / 4)) - 1;
+    std::uint32_t in_the_way = 0;
+    for (std::uint32_t left = mask; left; left &= left - 1) {
+        const std::uint32_t from = at[__builtin_ctz(left)], bits = ones << (from / 4 % 8);
+        in_the_way |= written_[from / 32] & bits;
+        for (std::uint32_t reader = 0; reader < warps_; ++reader)
+            if (reader != warp.index) in_the_way |= read_[std::size_t{reader} * map_bytes_ + from / 32] & bits;
+    }
+    if (in_the_way) return false;
+    land(warp, op, mask, at, bytes);
+    return true;
+}
+
+void SharedRaces::land(Warp& warp, const Op& op, std::uint32_t mask, const std::uint32_t* at, std::uint32_t bytes) {
+    for (std::uint32_t left = mask; left; left &= left - 1) {
+        const int i = __builtin_ctz(left);
+        for (std::uint32_t word = at[i] / 4; word < (at[i] + bytes) / 4; ++word)
+            note_write(warp, op, word, writer_of(warp, i) | whole << mask_shift);
+    }
+}
+
 void SharedRaces::write(Warp& warp, const Op& op, std::uint32_t mask, const std::uint32_t* at, std::uint32_t bytes) {
+    if (write_freely(warp, op, mask, at, bytes)) return;
     for (std::uint32_t left = mask; left; left &= left - 1) {
         const int i = __builtin_ctz(left);
         for (std::uint32_t word = at[i] / 4; word <= (at[i] + bytes - 1) / 4; ++word) {

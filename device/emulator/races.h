@@ -20,6 +20,8 @@ public:
     /// One warp's access: lane i touches [at[i], at[i] + bytes) for the lanes of `mask`. Throws a Fault on a conflict.
     void read(Warp& warp, const Op& op, std::uint32_t mask, const std::uint32_t* at, std::uint32_t bytes);
     void write(Warp& warp, const Op& op, std::uint32_t mask, const std::uint32_t* at, std::uint32_t bytes);
+    /// The bytes of an asynchronous copy have landed: from now on they are as written now.
+    void land(Warp& warp, const Op& op, std::uint32_t mask, const std::uint32_t* at, std::uint32_t bytes);
     /// An atomic access conflicts with plain ones only.
     void update(Warp& warp, const Op& op, std::uint32_t mask, const std::uint32_t* at, std::uint32_t bytes);
 
@@ -56,6 +58,7 @@ public:
     }
 
 private:
+    bool write_freely(Warp& warp, const Op& op, std::uint32_t mask, const std::uint32_t* at, std::uint32_t bytes);
     void check_writer(Warp& warp, const Op& op, int lane, std::uint32_t word, bool atomic, const char* doing);
     void check_readers(Warp& warp, const Op& op, int lane, std::uint32_t word, const char* doing);
     void note_read(const Warp& warp, const Op& op, std::uint32_t word);

@@ -32,9 +32,29 @@ namespace {
 
 // Rows of operands are equal or apart, never shifted, hence `ivdep`.
 
-template <class T>
-ROWS_INLINE bool keep(std::uint32_t mask, int lane) {
-    return (mask >> lane & 1) != 0;
+template <int bytes>
+struct Word;
+template <>
+struct Word<2> {
+    using Type = std::uint16_t;
+};
+template <>
+struct Word<4> {
+    using Type = std::uint32_t;
+};
+template <>
+struct Word<8> {
+    using Type = std::uint64_t;
+};
+
+/// What was made where the lane takes part, else what was there: with bits, since a branch is no vector instruction.
+template <class D>
+ROWS_INLINE D kept(std::uint32_t mask, int lane, D made, D before) {
+    using W = typename Word<sizeof(D)>::Type;
+    const auto chosen = static_cast<W>(0 - static_cast<W>(mask >> lane & 1));
+    const W bits = static_cast<W>((__builtin_bit_cast(W, made) & chosen) |
+                                  (__builtin_bit_cast(W, before) & static_cast<W>(~chosen)));
+    return __builtin_bit_cast(D, bits);
 }
 
 template <class D, class A, class F>
@@ -48,7 +68,7 @@ ROWS_INLINE void map1(Warp& w, const Op& op, std::uint32_t mask, F f) {
 #pragma GCC ivdep
         for (int i = 0; i < lanes; ++i) {
             const D made = f(a[i]);
-            d[i] = keep<D>(mask, i) ? made : d[i];
+            d[i] = kept(mask, i, made, d[i]);
         }
     }
 }
@@ -65,7 +85,7 @@ ROWS_INLINE void map2(Warp& w, const Op& op, std::uint32_t mask, F f) {
 #pragma GCC ivdep
         for (int i = 0; i < lanes; ++i) {
             const D made = f(a[i], b[i]);
-            d[i] = keep<D>(mask, i) ? made : d[i];
+            d[i] = kept(mask, i, made, d[i]);
         }
     }
 }
@@ -83,7 +103,7 @@ ROWS_INLINE void map3(Warp& w, const Op& op, std::uint32_t mask, F f) {
 #pragma GCC ivdep
         for (int i = 0; i < lanes; ++i) {
             const D made = f(a[i], b[i], c[i]);
-            d[i] = keep<D>(mask, i) ? made : d[i];
+            d[i] = kept(mask, i, made, d[i]);
         }
     }
 }

@@ -104,7 +104,60 @@ ROWS_INLINE void accumulate(Integers8& sum, std::int32_t a, const Integers8& b) 
                                       static_cast<std::uint32_t>(a) * reinterpret_cast<Words8>(b));
 }
 
-/// small: 1 for sums that are clamped (.satfinite of whole numbers), which is done once at the end.
+// Inside, the columns of a row stand in the order 0, 2, 4, 6, 1, 3, 5, 7: then the two registers that hold a row of c
+// lie side by side as they are.
+
+template <class Sum>
+ROWS_INLINE typename Eight<Sum>::Type joined_halves(const Sum* even, const Sum* odd) {
+    typename Eight<Sum>::Type row;
+#if defined(__AVX2__)
+    const __m128 low = _mm_loadu_ps(reinterpret_cast<const float*>(even)),
+                 high = _mm_loadu_ps(reinterpret_cast<const float*>(odd));
+    const __m256 both = _mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1);
+    std::memcpy(&row, &both, sizeof row);
+#else
+    std::memcpy(&row, even, 16);
+    std::memcpy(reinterpret_cast<char*>(&row) + 16, odd, 16);
+#endif
+    return row;
+}
+template <class Sum>
+ROWS_INLINE void split_halves(const typename Eight<Sum>::Type& row, Sum* even, Sum* odd) {
+#if defined(__AVX2__)
+    const __m256 both = reinterpret_cast<const __m256&>(row);
+    _mm_storeu_ps(reinterpret_cast<float*>(even), _mm256_castps256_ps128(both));
+    _mm_storeu_ps(reinterpret_cast<float*>(odd), _mm256_extractf128_ps(both, 1));
+#else
+    std::memcpy(even, &row, 16);
+    std::memcpy(odd, reinterpret_cast<const char*>(&row) + 16, 16);
+#endif
+}
+
+/// Four rows of b, at `rows[0]`, `rows[step]` and so on, of a register's elements: lane 4 g + t has row t of column g.
+template <class Sum>
+ROWS_INLINE void turn_columns(const Sum* column, typename Eight<Sum>::Type* rows, int step) {
+#if defined(__AVX2__)
+    const auto turned = [&](int first) ROWS_LAMBDA {
+        const auto at = [&](int g) ROWS_LAMBDA {
+            return _mm_loadu_ps(reinterpret_cast<const float*>(column + 4 * (first + 2 * g)));
+        };
+        struct {
+            __m128 row[4];
+        } four = {{at(0), at(1), at(2), at(3)}};
+        _MM_TRANSPOSE4_PS(four.row[0], four.row[1], four.row[2], four.row[3]);
+        return four;
+    };
+    const auto even = turned(0), odd = turned(1);
+    for (int t = 0; t < 4; ++t) {
+        const __m256 both = _mm256_insertf128_ps(_mm256_castps128_ps256(even.row[t]), odd.row[t], 1);
+        _mm256_store_ps(reinterpret_cast<float*>(rows + t * step), both);
+    }
+#else
+    for (int t = 0; t < 4; ++t)
+        for (int g = 0; g < 8; ++g) rows[t * step][g % 2 * 4 + g / 2] = column[4 * g + t];
+#endif
+}
+
 template <class A, class B, int a_registers, int b_registers, bool half_sum>
 void mma(Warp& w, const Op& op, std::uint32_t m) {
     using Sum = typename A::Sum;
@@ -112,54 +165,46 @@ void mma(Warp& w, const Op& op, std::uint32_t m) {
     constexpr int per = A::per, blocks = a_registers / 2, k = per * 4 * blocks, sums = half_sum ? 2 : 4;
     static_assert(b_registers == blocks && A::per == B::per);
     if (m != all_lanes) incomplete_warp(w, op, m);
+    const std::int32_t* const parts = w.extra + op.extra;
     alignas(32) Sum a[a_registers * per][lanes];
-    alignas(32) Row b[k];
-    for (int r = 0; r < a_registers; ++r) A::unpack(w.row<std::uint32_t>(part_of(w, op, sums + r)), a + r * per);
+    alignas(32) Row b[k];  // by block, t and e
+    for (int r = 0; r < a_registers; ++r) A::unpack(w.row<std::uint32_t>(parts[sums + r]), a + r * per);
     for (int r = 0; r < b_registers; ++r) {
         alignas(32) Sum column[per][lanes];
-        B::unpack(w.row<std::uint32_t>(part_of(w, op, sums + a_registers + r)), column);
-        for (int t = 0; t < 4; ++t)
-            for (int e = 0; e < per; ++e)
-                for (int g = 0; g < 8; ++g) b[per * t + 4 * per * r + e][g] = column[e][4 * g + t];
+        B::unpack(w.row<std::uint32_t>(parts[sums + a_registers + r]), column);
+        for (int e = 0; e < per; ++e) turn_columns<Sum>(column[e], b + 4 * per * r + e, per);
     }
     for (int h = 0; h < 2; ++h) {
-        Sum* d[2] = {nullptr, nullptr};
-        const Sum* c[2] = {nullptr, nullptr};
-        std::uint32_t* halves = nullptr;
-        const std::uint32_t* half_terms = nullptr;
+        // The terms of c, as two rows of lanes: of even and of odd columns.
+        alignas(32) Sum unpacked[2][lanes];
+        const Sum *even = unpacked[0], *odd = unpacked[1];
         if constexpr (half_sum) {
-            halves = w.row<std::uint32_t>(part_of(w, op, h));
-            half_terms = w.row<std::uint32_t>(part_of(w, op, sums + a_registers + b_registers + h));
+            HalfElements::unpack(w.row<std::uint32_t>(parts[sums + a_registers + b_registers + h]), unpacked);
         } else {
-            for (int j = 0; j < 2; ++j) {
-                d[j] = w.row<Sum>(part_of(w, op, 2 * h + j));
-                c[j] = w.row<Sum>(part_of(w, op, sums + a_registers + b_registers + 2 * h + j));
-            }
+            even = w.row<Sum>(parts[sums + a_registers + b_registers + 2 * h]);
+            odd = w.row<Sum>(parts[sums + a_registers + b_registers + 2 * h + 1]);
         }
-        for (int g = 0; g < 8; ++g) {
-            Row sum;
-            for (int t = 0; t < 4; ++t) {
-                if constexpr (half_sum) {
-                    sum[2 * t] = float_of_half(static_cast<std::uint16_t>(half_terms[4 * g + t]));
-                    sum[2 * t + 1] = float_of_half(static_cast<std::uint16_t>(half_terms[4 * g + t] >> 16));
-                } else {
-                    sum[2 * t] = c[0][4 * g + t];
-                    sum[2 * t + 1] = c[1][4 * g + t];
+        Row sum[8];
+#pragma GCC unroll 8
+        for (int g = 0; g < 8; ++g) sum[g] = joined_halves<Sum>(even + 4 * g, odd + 4 * g);
+        for (int p = 0; p < blocks; ++p)
+            for (int t = 0; t < 4; ++t)
+                for (int e = 0; e < per; ++e) {
+                    const Row row = b[per * t + 4 * per * p + e];
+                    const Sum* const factors = a[(2 * p + h) * per + e] + t;
+#pragma GCC unroll 8
+                    for (int g = 0; g < 8; ++g) accumulate(sum[g], factors[4 * g], row);
                 }
-            }
-            for (int p = 0; p < blocks; ++p)
-                for (int t = 0; t < 4; ++t)
-                    for (int e = 0; e < per; ++e)
-                        accumulate(sum, a[(2 * p + h) * per + e][4 * g + t], b[per * t + 4 * per * p + e]);
-            for (int t = 0; t < 4; ++t) {
-                if constexpr (half_sum) {
-                    halves[4 * g + t] =
-                        static_cast<std::uint32_t>(half_of_float(sum[2 * t + 1])) << 16 | half_of_float(sum[2 * t]);
-                } else {
-                    d[0][4 * g + t] = sum[2 * t];
-                    d[1][4 * g + t] = sum[2 * t + 1];
-                }
-            }
+        if constexpr (half_sum) {
+#pragma GCC unroll 8
+            for (int g = 0; g < 8; ++g) split_halves<Sum>(sum[g], unpacked[0] + 4 * g, unpacked[1] + 4 * g);
+            std::uint32_t* const d = w.row<std::uint32_t>(parts[h]);
+            for (int i = 0; i < lanes; ++i)
+                d[i] = static_cast<std::uint32_t>(half_of_float(unpacked[1][i])) << 16 | half_of_float(unpacked[0][i]);
+        } else {
+            Sum *const d0 = w.row<Sum>(parts[2 * h]), *const d1 = w.row<Sum>(parts[2 * h + 1]);
+#pragma GCC unroll 8
+            for (int g = 0; g < 8; ++g) split_halves<Sum>(sum[g], d0 + 4 * g, d1 + 4 * g);
         }
     }
 }
