@@ -43,7 +43,7 @@ gpu-build: setup  ## programs in build/gpu that need only the C library: to carr
 gpu-test: ## on a machine with a GPU: the test programs, then compute-sanitizer on small shapes
 	@scripts/gpu_test.sh $(BUILD)
 
-gpu-tune: ## on a machine with a GPU: tunes every op at each type and checks what was stored (about 7 minutes)
+gpu-tune: ## on a machine with a GPU: tunes every op at each type and checks what was stored (about 6 minutes)
 	@scripts/gpu_tune.sh $(BUILD)
 
 gpu-bench: ## on a machine with a GPU: the benchmark tables

@@ -42,6 +42,8 @@ dtype = "f32"
 shape = ["n"]
 [reference]
 kernel = "only"
+[tolerance]
+y = { exact = true }
 [[kernel]]
 name = "only"
 source = "nothing.cu"
