@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+export TSAN_OPTIONS=suppressions=$PWD/scripts/tsan_suppressions.txt
 jobs=${2:-2}
 run() {  # preset, target, ctest arguments
   local preset=$1 target=$2
