@@ -18,11 +18,12 @@ using namespace autotune;
 
 namespace {
 
-/// A result that stdout did not take is no result. A reader that has gone away, as `head` does, has what it wanted.
+/// A result that stdout did not take is no result. A reader that has gone away, as `head` does, has what it wanted, and
+/// who closed stdout wants none.
 int checked(const Console& console, int code) {
-    if (console.stdout_error() == 0 || console.stdout_error() == EPIPE) return code;
-    throw Error{Error::Kind::store,
-                fmt::format("the result could not be written to stdout: {}", std::strerror(console.stdout_error()))};
+    const int error = console.stdout_error();
+    if (error == 0 || error == EPIPE || error == EBADF) return code;
+    throw Error{Error::Kind::store, fmt::format("the result could not be written to stdout: {}", std::strerror(error))};
 }
 
 int run(int count, char** arguments) {

@@ -31,7 +31,7 @@ Instance instance_of_record(const Record& record, const Op& op) {
     Instance instance = instance_of(record.problem, op, record.device.limits);
     if (const auto objection = instance.objection(record.config))
         throw usage(fmt::format("the stored config {} is no longer valid: {}", record.config.text(), *objection),
-                    fmt::format("autotune {} {}", op.name, problem_words(instance, ",")));
+                    fmt::format("autotune tune {} {}", op.name, problem_words(instance, ",")));
     return instance;
 }
 

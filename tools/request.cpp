@@ -11,6 +11,7 @@
 #include "tools/help.h"
 #include "tools/subcommands.h"
 #include "tools/version.h"
+#include "tuner/model/builtin_ops.h"
 #include "tuner/model/suggest.h"
 
 namespace autotune {
@@ -294,6 +295,9 @@ Parsed parse_request(int count, const char* const* arguments) {
         std::vector<std::string> names;
         for (const Subcommand& row : subcommands()) names.emplace_back(row.name);
         names.emplace_back("help");
+        if (std::ranges::find(builtin_ops(), words[0], &Op::name) != builtin_ops().end())
+            throw usage(fmt::format("'{}' is an op, and a subcommand comes first", words[0]),
+                        fmt::format("autotune tune {}", words[0]));
         throw usage(fmt::format("there is no subcommand '{}'{}", words[0], did_you_mean(words[0], names)),
                     "autotune help");
     }

@@ -20,7 +20,7 @@ constexpr std::array<Subcommand, 12> table{{
     {"why", "why a config was chosen, or how a trial ended", "autotune why softmax rows=30000,cols=4096,dtype=bf16",
      all_of_a_problem | takes_store | takes_trial, run_why},
     {"bench", "time configs beside the default, in one run",
-     "autotune bench softmax --config 'block_row THREADS=256 VEC=8'",
+     "autotune bench softmax --config 'block LANES=256 CHUNKS=2'",
      all_of_a_problem | takes_store | takes_search | takes_config | takes_against, run_bench},
     {"verify", "check stored records again on this GPU", "autotune verify softmax",
      takes_op | takes_gpu | takes_store | takes_search | takes_imported, run_verify},

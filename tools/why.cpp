@@ -22,7 +22,7 @@ Error nothing(const std::string& message, const std::string& help) {
 StoredRun run_of(const Request& request, const Store& store) {
     if (request.run) {
         if (const auto run = store.run(static_cast<RunId>(*request.run))) return *run;
-        throw nothing(fmt::format("there is no run {}", *request.run), "autotune why OP, without --run: the last");
+        throw nothing(fmt::format("there is no run {}", *request.run), "autotune why softmax --trial 1");
     }
     const std::vector<StoredRun> runs = store.runs(request.op);
     if (runs.empty())
@@ -90,7 +90,7 @@ int explain_trial(const Request& request, const Session& session, const Store& s
     const auto trial = store.trial(run.id, *request.trial);
     if (!trial)
         throw nothing(fmt::format("run {} has no trial {}; it has {}, from 1", run.id, *request.trial, run.trials),
-                      "autotune why OP --trial 1");
+                      fmt::format("autotune why {} --run {} --trial 1", run.problem.op, run.id));
     print(run, *trial, session, console);
     if (console.json()) console.json_line(json_event("trial", json_of(run, *trial)));
     return 0;
@@ -148,7 +148,7 @@ int explain_problem(const Session& session, Store& store, const PresentGpu& gpu,
         console.result(fmt::format("{} {} on {}", instance.op().name, problem_words(instance, " "), gpu.identity.name));
         print(answer, console);
         if (answer.rung == Rung::default_config)
-            console.result(fmt::format("help: autotune {} {}      # makes it exact", instance.op().name,
+            console.result(fmt::format("help: autotune tune {} {}      # makes it exact", instance.op().name,
                                        problem_words(instance, ",")));
         if (console.json()) console.json_line(json_event("why", json_of(answer, instance)));
     }

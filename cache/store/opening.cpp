@@ -335,7 +335,7 @@ private:
     Opened damaged(const std::string& why) {
         if (!out_.own_place)
             throw Error{Error::Kind::store, fmt::format("'{}' is damaged: {}", name(), why),
-                        fmt::format("autotune db salvage {}", out_.path.string())};
+                        "move it aside, or name another place with --db"};
         if (!wants_write()) return fall_back(fmt::format("'{}' is damaged ({})", name(), why));
         if (!quarantine(why)) return fall_back(fmt::format("'{}' is damaged ({})", name(), why));
         return absent();
@@ -389,7 +389,7 @@ void replace_damaged(Opened& opened, const Store::Options& options, bool trials)
     const fs::path to = set_aside(path);
     if (to.empty() || create_file(path, trials ? trials_schema : tune_schema, uuid) != Created::yes)
         throw Error{Error::Kind::store, fmt::format("'{}' is damaged and cannot be replaced", shown(path)),
-                    fmt::format("autotune db salvage {}", path.string())};
+                    "move it aside, or name another place with --db"};
     (trials ? opened.trials : opened.tune) = Database::open(path, Database::Access::write, options.patience);
     if (options.warn)
         options.warn(fmt::format("'{}' is damaged, so it was set aside as '{}' and an empty one begun", shown(path),

@@ -180,6 +180,7 @@ TEST_F(CommandLine, AReaderThatHasSeenEnoughIsNoError) {
     const Answer r = shell("{ '" AUTOTUNE_BINARY_DIR "/bin/autotune' ops --show gemm; echo $? > code; } | head -1");
     EXPECT_EQ(read(folder / "code"), "0\n");
     EXPECT_EQ(r.err, "");
+    EXPECT_EQ(shell("'" AUTOTUNE_BINARY_DIR "/bin/autotune' ops >&-").code, 0);
 }
 
 TEST_F(CommandLine, ProblemsFilesNameTheLineThatIsWrong) {

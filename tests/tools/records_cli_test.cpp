@@ -50,6 +50,20 @@ TEST_F(RecordsCommandLine, VerifyPreparesTheAlignmentAndLayoutThatWereTuned) {
     EXPECT_NE(r.out.find("x.align=8"), std::string::npos) << r.out;
 }
 
+TEST_F(RecordsCommandLine, WhatPassesVerifyIsVerifiedFromThenOn) {
+    tune(pitched);
+    const auto states = [&] {
+        const Store store = Store::open({.path = folder / "cache/1/tune.db", .mode = Store::Mode::read});
+        std::multiset<std::string> names;
+        for (const Record& record : store.records({.op = "softmax"}, {})) names.emplace(name_of(record.verified));
+        return names;
+    };
+    const std::multiset<std::string> before = states();
+    ASSERT_GT(before.count("checked"), 0u) << "the search left no record that only its check before timing vouches for";
+    EXPECT_EQ(scripted("verify softmax").code, 0);
+    EXPECT_EQ(states().count("verified"), before.size());
+}
+
 TEST_F(RecordsCommandLine, ARecordThatFailsItsReCheckEndsWithFourAndIsNotChosenAgain) {
     tune(pitched);
     const std::string config = json::parse(scripted("query softmax --json").out)["config"]["text"];
@@ -84,7 +98,8 @@ TEST_F(RecordsCommandLine, WhyAnswersAsTheDispatcherWould) {
     const Answer other = scripted("why softmax rows=65,cols=4096,dtype=f32");
     EXPECT_NE(other.out.find("answer: default, "), std::string::npos) << other.out;
     EXPECT_NE(other.out.find("rows=64 cols=4096 dtype=f32, which differs in rows"), std::string::npos) << other.out;
-    EXPECT_NE(other.out.find("help: autotune softmax rows=65,cols=4096,dtype=f32"), std::string::npos) << other.out;
+    EXPECT_NE(other.out.find("help: autotune tune softmax rows=65,cols=4096,dtype=f32"), std::string::npos)
+        << other.out;
 
     const Answer less_aligned = scripted("why softmax rows=64,cols=4096,dtype=f32,x.align=4");
     EXPECT_NE(less_aligned.out.find("differs in alignment or layout of a tensor"), std::string::npos)

@@ -4,6 +4,7 @@
 
 #include "autotune/error.h"
 #include "tools/help.h"
+#include "tools/session.h"
 #include "tools/subcommands.h"
 
 namespace autotune {
@@ -26,6 +27,52 @@ std::string message_of(std::vector<const char*> words) {
     return "no error";
 }
 
+/// The commands that a page shows: its indented lines, and what stands in backticks, that begin with `autotune`.
+std::vector<std::string> commands_of(std::string_view page) {
+    std::vector<std::string> commands;
+    for (const auto& [open, close] : {std::pair{"\n    autotune ", '\n'}, std::pair{"`autotune ", '`'}})
+        for (std::size_t at = 0; (at = page.find(open, at)) != std::string_view::npos;) {
+            const std::size_t begin = page.find("autotune ", at) + 9;
+            at = page.find(close, begin);
+            commands.emplace_back(page.substr(begin, at - begin));
+        }
+    return commands;
+}
+
+std::vector<std::string> words_of(const std::string& command) {
+    std::vector<std::string> words{"autotune", ""};
+    bool quoted = false;
+    for (const char c : command) {
+        if (c == '\'')
+            quoted = !quoted;
+        else if (c == ' ' && !quoted)
+            words.emplace_back();
+        else
+            words.back() += c;
+    }
+    return words;
+}
+
+/// Configs that a request names are valid for its problem on an H100 or the like.
+void expect_configs(const Request& request, std::string_view typed) {
+    static const OpSet ops;
+    constexpr DeviceLimits hopper{.cc = 90,
+                                  .sm_count = 132,
+                                  .max_shared = 232448,
+                                  .shared_per_sm = 233472,
+                                  .threads_per_sm = 2048,
+                                  .blocks_per_sm_limit = 32};
+    const bool file = request.against.find('=') == std::string::npos;
+    for (const std::string& config : {request.config, file ? std::string{} : request.against}) {
+        if (config.empty()) continue;
+        const Op& op = ops.find(request.op);
+        const auto [fields, binding] =
+            split_problem(op, request.problems.empty() ? ProblemText{} : request.problems.front());
+        const Instance instance = Instance::make(op, fields, hopper, binding);
+        EXPECT_NO_THROW(complete_config(instance, config_from_text(config))) << typed;
+    }
+}
+
 TEST(Request, WithoutASubcommandItTunes) {
     const Request request = parse({"--op", "attention", "--gpu", "sm_86"});
     EXPECT_EQ(request.subcommand, "tune");
@@ -46,6 +93,29 @@ TEST(Request, ATypoIsAnsweredWithTheNearestWord) {
     EXPECT_EQ(message_of({"--opp", "softmax"}), "there is no flag '--opp'; did you mean '--op'?");
     EXPECT_EQ(message_of({"tuen"}), "there is no subcommand 'tuen'; did you mean 'tune'?");
     EXPECT_EQ(message_of({"query", "--zzzzzzzz"}), "there is no flag '--zzzzzzzz' for query");
+}
+
+TEST(Request, AnOpInTheSubcommandsPlaceIsToldTheWayToTuneIt) {
+    const char* words[] = {"autotune", "softmax", "rows=4"};
+    try {
+        parse_request(3, words);
+        FAIL() << "it was taken";
+    } catch (const Error& e) {
+        EXPECT_STREQ(e.what(), "'softmax' is an op, and a subcommand comes first");
+        EXPECT_EQ(e.help(), "autotune tune softmax");
+    }
+}
+
+TEST(Request, TheExampleOfEachSubcommandCanBeTypedAndItsConfigIsOne) {
+    for (const Subcommand& row : subcommands()) {
+        const std::vector<std::string> words = words_of(std::string{row.example.substr(9)});
+        std::vector<const char*> pointers;
+        for (const std::string& word : words) pointers.push_back(word.c_str());
+        const Parsed parsed = parse_request(static_cast<int>(pointers.size()), pointers.data());
+        ASSERT_TRUE(parsed.request.has_value()) << row.example;
+        EXPECT_EQ(parsed.request->subcommand, row.name);
+        expect_configs(*parsed.request, row.example);
+    }
 }
 
 TEST(Request, AFlagOfAnotherSubcommandIsNotTaken) {
@@ -123,32 +193,6 @@ TEST(Request, HelpOnATopicIsItsPageAndOnASubcommandItsFlags) {
     EXPECT_EQ(message_of({"help", "bench", "now"}), "'now' is one word too many for help");
 }
 
-/// The commands that a page shows: its indented lines, and what stands in backticks, that begin with `autotune`.
-std::vector<std::string> commands_of(std::string_view page) {
-    std::vector<std::string> commands;
-    for (const auto& [open, close] : {std::pair{"\n    autotune ", '\n'}, std::pair{"`autotune ", '`'}})
-        for (std::size_t at = 0; (at = page.find(open, at)) != std::string_view::npos;) {
-            const std::size_t begin = page.find("autotune ", at) + 9;
-            at = page.find(close, begin);
-            commands.emplace_back(page.substr(begin, at - begin));
-        }
-    return commands;
-}
-
-std::vector<std::string> words_of(const std::string& command) {
-    std::vector<std::string> words{"autotune", ""};
-    bool quoted = false;
-    for (const char c : command) {
-        if (c == '\'')
-            quoted = !quoted;
-        else if (c == ' ' && !quoted)
-            words.emplace_back();
-        else
-            words.back() += c;
-    }
-    return words;
-}
-
 TEST(Request, EveryCommandOfTheHelpPagesCanBeTyped) {
     std::size_t tried = 0;
     for (const HelpPage& page : help_pages())
@@ -156,8 +200,12 @@ TEST(Request, EveryCommandOfTheHelpPagesCanBeTyped) {
             const std::vector<std::string> words = words_of(command);
             std::vector<const char*> pointers;
             for (const std::string& word : words) pointers.push_back(word == "N" ? "1" : word.c_str());
-            EXPECT_NO_THROW(parse_request(static_cast<int>(pointers.size()), pointers.data()))
-                << page.topic << ": autotune " << command;
+            try {
+                const Parsed parsed = parse_request(static_cast<int>(pointers.size()), pointers.data());
+                if (parsed.request) expect_configs(*parsed.request, command);
+            } catch (const Error& e) {
+                ADD_FAILURE() << page.topic << ": autotune " << command << ": " << e.what();
+            }
             ++tried;
         }
     EXPECT_GT(tried, 10u);

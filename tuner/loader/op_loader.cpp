@@ -283,7 +283,7 @@ std::vector<fs::path> toml_files(const fs::path& folder) {
         throw Error{
             Error::Kind::usage,
             fmt::format("there is no .toml file in '{}'; an op is one .toml and the sources it names", folder.string()),
-            "autotune new OP"};
+            "autotune new my_ops"};
     if (found.size() > most_files)
         throw Error{Error::Kind::usage, fmt::format("there are {} .toml files in '{}', at most {} are read",
                                                     found.size(), folder.string(), most_files)};

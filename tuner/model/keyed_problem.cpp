@@ -108,7 +108,7 @@ Instance instance_of_key(const Op& op, const std::vector<std::pair<std::string, 
     if (std::ranges::equal(instance.key(), key)) return instance;
     throw Error{Error::Kind::usage,
                 fmt::format("a stored problem of '{}' is none that its files of today have: {}", op.name, key_json),
-                fmt::format("autotune {} {}", op.name, instance.problem().text())};
+                fmt::format("autotune ops {}", op.name)};
 }
 
 }  // namespace autotune
