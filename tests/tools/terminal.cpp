@@ -10,6 +10,8 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <system_error>
+#include <utility>
 
 namespace autotune {
 
@@ -63,6 +65,14 @@ std::string Screen::text() const {
     return text;
 }
 
+bool Terminal::available() {
+    int master = -1, slave = -1;
+    if (openpty(&master, &slave, nullptr, nullptr, nullptr) != 0) return false;
+    close(master);
+    close(slave);
+    return true;
+}
+
 Terminal::Terminal(const std::vector<std::string>& words,
                    const std::vector<std::pair<std::string, std::string>>& variables, std::size_t columns)
     : screen{columns} {
@@ -73,7 +83,8 @@ Terminal::Terminal(const std::vector<std::string>& words,
     for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
     pointers.push_back(nullptr);
     pid_ = forkpty(&master_, nullptr, nullptr, &size);
-    if (pid_ != 0) return;
+    if (pid_ < 0) throw std::system_error{errno, std::generic_category(), "forkpty"};
+    if (pid_ > 0) return;
     termios modes{};
     tcgetattr(0, &modes);
     modes.c_oflag &= ~static_cast<tcflag_t>(OPOST);  // line feeds stay as they were written
@@ -128,8 +139,8 @@ int Terminal::wait() {
     while (read_some()) {
     }
     int status = 0;
-    waitpid(pid_, &status, 0);
-    pid_ = -1;
+    const pid_t ended = waitpid(std::exchange(pid_, -1), &status, 0);
+    if (ended < 0) return -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

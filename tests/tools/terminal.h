@@ -46,6 +46,9 @@ private:
 /// A program on a pseudo-terminal of its own, which is its stdin, stdout and stderr.
 class Terminal {
 public:
+    /// Whether this machine gives out pseudo-terminals: a root without /dev/pts has none.
+    static bool available();
+
     /// variables: set in the program's environment; those with an empty value are unset.
     Terminal(const std::vector<std::string>& words, const std::vector<std::pair<std::string, std::string>>& variables,
              std::size_t columns);
