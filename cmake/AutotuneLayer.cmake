@@ -52,15 +52,21 @@ function(autotune_test name)
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
-  autotune_program(${name} SOURCES ${arg_SOURCES} LINK ${arg_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
-  autotune_compile_lightly(${name})
-  if(AUTOTUNE_PRECOMPILED)
-    autotune_precompile(${name} test)
-  endif()
+  autotune_test_program(${name} SOURCES ${arg_SOURCES} LINK ${arg_LINK} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE AUTOTUNE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" AUTOTUNE_BINARY_DIR="${PROJECT_BINARY_DIR}")
   autotune_label(${name} ${arg_LABELS})
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+endfunction()
+
+# autotune_test_program(NAME SOURCES ... LINK ...): a program of the tests. Its own code is not optimised: it is compiled
+# more often than run.
+function(autotune_test_program name)
+  autotune_program(${name} ${ARGN})
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
+  if(AUTOTUNE_PRECOMPILED)
+    autotune_precompile(${name} test)
+  endif()
 endfunction()
 
 # autotune_label(TARGET labels...): `hostile` reads files or frames, so `make test` also runs it under the address
@@ -123,8 +129,8 @@ function(autotune_fuzz name)
     endif()
     add_dependencies(fuzz_targets ${name}_fuzz)
   else()
-    autotune_program(${name}_fuzz SOURCES ${arg_SOURCES} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus_main.cpp LINK ${arg_LINK})
-    autotune_compile_lightly(${name}_fuzz)
+    autotune_test_program(${name}_fuzz SOURCES ${arg_SOURCES} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus_main.cpp
+      LINK ${arg_LINK})
     autotune_label(${name}_fuzz hostile)
     add_test(NAME fuzz.${name} COMMAND ${name}_fuzz ${arg_CORPUS})
     set_tests_properties(fuzz.${name} PROPERTIES TIMEOUT 300 LABELS "fuzz;hostile")

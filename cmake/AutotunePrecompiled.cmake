@@ -16,6 +16,7 @@ if(AUTOTUNE_TESTS)
   target_link_libraries(autotune_precompiled_test PRIVATE ${_items} GTest::gtest GTest::gmock)
   target_precompile_headers(autotune_precompiled_test PRIVATE ${_standard} <gtest/gtest.h> <gmock/gmock.h>)
   autotune_compile_options(autotune_precompiled_test)
+  target_compile_options(autotune_precompiled_test PRIVATE $<$<CONFIG:Release>:-O0>)
 endif()
 
 # autotune_precompile(TARGET layer|test): also gives the target the definitions that fmt's users have, which it needs to
@@ -26,5 +27,9 @@ function(autotune_precompile target kind)
     set(fmt fmt::fmt-header-only)
   endif()
   target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:${fmt},INTERFACE_COMPILE_DEFINITIONS>)
+  if(kind STREQUAL test)  # and GoogleTest's, for the programs of the tests that do without it
+    target_compile_options(${target} PRIVATE $<TARGET_PROPERTY:GTest::gtest,INTERFACE_COMPILE_OPTIONS>)
+    target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:GTest::gtest,INTERFACE_COMPILE_DEFINITIONS>)
+  endif()
   target_precompile_headers(${target} REUSE_FROM autotune_precompiled_${kind})
 endfunction()
