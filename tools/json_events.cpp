@@ -113,7 +113,7 @@ std::string json_summary(const Instance& instance, const DeviceIdentity& device,
                    {"interrupted", tuning.interrupted},
                    {"verified",
                     {{"problems", tuning.verification.problems},
-                     {"seeds", tuning.verification.seeds},
+                     {"inputs", tuning.verification.inputs},
                      {"largest_error", tuning.verification.largest_error}}}};
     if (tuning.best) fields["best"] = ranked(*tuning.best);
     if (tuning.default_result) fields["default"] = ranked(*tuning.default_result);

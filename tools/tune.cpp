@@ -115,7 +115,7 @@ SearchEffort effort_of(Effort effort) {
 
 Finalist finalist_of(const Ranked& ranked, const Tuning& tuning) {
     const bool winner = tuning.best && ranked.config == tuning.best->config;
-    const bool rechecked = winner && tuning.verification.seeds > 0 && !tuning.verification.failure;
+    const bool rechecked = winner && tuning.verification.inputs > 0 && !tuning.verification.failure;
     return {.config = ranked.config,
             .time_us = ranked.time_us,
             .low_us = ranked.low_us,

@@ -80,10 +80,10 @@ std::string tried_row(const Tuning& tuning) {
 std::string verified_row(const Tuning& tuning) {
     const Verification& v = tuning.verification;
     if (tuning.interrupted) return fmt::format("  {:<10} once, before timing; the search was interrupted\n", "checked");
-    if (v.seeds == 0) return fmt::format("  {:<10} once, before timing\n", "checked");
-    return fmt::format("  {:<10} {} x {}, largest error {:.2f} of the bound\n", "verified",
-                       format_count(static_cast<std::size_t>(v.problems), "shape", "shapes"),
-                       format_count(static_cast<std::size_t>(v.seeds), "seed", "seeds"), v.largest_error);
+    if (v.inputs == 0) return fmt::format("  {:<10} once, before timing\n", "checked");
+    return fmt::format("  {:<10} {} of {}, largest error {:.2f} of the bound\n", "verified",
+                       format_count(static_cast<std::size_t>(v.inputs), "set of inputs", "sets of inputs"),
+                       format_count(static_cast<std::size_t>(v.problems), "shape", "shapes"), v.largest_error);
 }
 
 std::string took_row(const Tuning& tuning) {

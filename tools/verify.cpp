@@ -99,10 +99,10 @@ private:
         checked.verified = Verified::verified;
         checked.max_error = std::max(record.max_error, v.largest_error);
         if (record.verified != Verified::verified) store_.put({&checked, 1});
-        console_.result(fmt::format("ok    {} {}   {}   {} x {}, largest error {:.2f} of the bound", record.source.op,
-                                    problem_, record.config.text(),
-                                    format_count(static_cast<std::size_t>(v.problems), "shape", "shapes"),
-                                    format_count(static_cast<std::size_t>(v.seeds), "seed", "seeds"), v.largest_error));
+        console_.result(fmt::format(
+            "ok    {} {}   {}   {} of {}, largest error {:.2f} of the bound", record.source.op, problem_,
+            record.config.text(), format_count(static_cast<std::size_t>(v.inputs), "set of inputs", "sets of inputs"),
+            format_count(static_cast<std::size_t>(v.problems), "shape", "shapes"), v.largest_error));
         if (console_.json())
             console_.json_line(json_event("verified", {{"id", record.id.text()},
                                                        {"op", record.source.op},

@@ -31,18 +31,18 @@ struct Stage {
     double begin_s = 0, end_s = 0;
 };
 
-/// Where the time of a run went.
+/// Where the time went that the problem at hand has taken so far; `stages` are of the whole run.
 struct BenchUse {
     double compile_s = 0, check_s = 0, time_s = 0;
     std::size_t compile_workers = 0;
-    double gpu_idle_share = 0;  ///< of the time in which candidates waited
+    double gpu_idle_share = 0;  ///< of the time with candidates outstanding, compiling ones too
     int workers_replaced = 0;
     std::vector<Stage> stages;  ///< in the order of their ends
 };
 
 /// The re-check of a winner: other seeds, and ragged problems near this one.
 struct Verification {
-    int problems = 0, seeds = 0;
+    int problems = 0, inputs = 0;  ///< inputs: sets of them, over all problems; 0: it was not done
     double largest_error = 0;  ///< over its bound
     std::optional<Outcome> failure;
     std::string failed_on;  ///< the problem
@@ -56,6 +56,8 @@ public:
     /// The problem with the dims that its input generator sets (`from = "inputs"`); what is prepared must have them.
     /// Throws Error{usage} when the generator fails.
     virtual Instance sized(const Instance& instance) { return instance; }
+    /// What will be submitted first, once the problem is prepared, in this order: a bench may compile it meanwhile.
+    virtual void expect(const Instance& /*instance*/, std::span<const Config> /*first*/) {}
     /// Inputs, reference, timing method. Throws Error when the problem cannot be tried at all.
     virtual Preparation prepare(const Instance& instance) = 0;
 

@@ -22,18 +22,29 @@ std::size_t rank_of_interval(std::size_t n) {
     return k;
 }
 
-}  // namespace
+double median_of_sorted(std::span<const double> sorted) {
+    const std::size_t n = sorted.size();
+    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
 
-Interval median_interval(std::span<const double> samples) {
+std::vector<double> sorted_copy(std::span<const double> samples) {
     assert(!samples.empty());
     std::vector<double> sorted(samples.begin(), samples.end());
     std::ranges::sort(sorted);
+    return sorted;
+}
+
+}  // namespace
+
+double median(std::span<const double> samples) { return median_of_sorted(sorted_copy(samples)); }
+
+Interval median_interval(std::span<const double> samples) {
+    const std::vector<double> sorted = sorted_copy(samples);
     const std::size_t n = sorted.size();
-    const double median = n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
     // Beyond a thousand samples 2^-n underflows, and the interval is narrower than any difference that counts.
     const std::size_t k =
         std::max<std::size_t>(1, n <= 1000 ? rank_of_interval(n) : n / 2 - static_cast<std::size_t>(std::sqrt(n)));
-    return {.median = median, .low = sorted[k - 1], .high = sorted[n - k]};
+    return {.median = median_of_sorted(sorted), .low = sorted[k - 1], .high = sorted[n - k]};
 }
 
 Interval paired_ratio(std::span<const double> a, std::span<const double> b) {

@@ -11,6 +11,9 @@ struct Interval {
     double median = 0, low = 0, high = 0;
 };
 
+/// samples  at least 1, in any order; of an even number, the mean of the middle two
+double median(std::span<const double> samples);
+
 /// samples  at least 1, in any order, any unit
 /// returns  the median and a distribution-free interval from order statistics; with fewer than 6 samples no such
 ///          interval exists at 95 %, and the extremes are returned

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <deque>
 #include <limits>
+#include <utility>
 
 #include "autotune/error.h"
 #include "tuner/statistics.h"
@@ -42,6 +43,9 @@ class Search {
 public:
     Search(Bench& bench, const Instance& instance, const TuneOptions& options, const TuneEvents& events)
         : bench_{bench}, options_{options}, events_{events}, space_{Space::make(instance)}, strategy_{make_strategy()} {
+        recall();
+        first_asked_ = strategy_->ask(room(default_begun_ ? 0 : 1));
+        expect_first(instance);
         tuning_.preparation = bench_.prepare(instance);
         tuning_.default_config = space_.config(space_.default_number());
         tuning_.space_size = space_.size();
@@ -50,7 +54,7 @@ public:
     }
 
     Tuning run() {
-        recall();
+        take_in_known();
         begin_default();
         while (collect_or_submit()) {
         }
@@ -74,25 +78,45 @@ private:
     void recall() {
         for (const auto& [config, outcome] : options_.known)
             if (const std::optional<std::size_t> number = space_.find(config)) {
-                ++tuning_.resumed;
                 default_begun_ = default_begun_ || *number == space_.default_number();
-                record(*number, outcome, true);
+                strategy_->tell(*number, outcome);
+                known_.emplace_back(*number, &outcome);
             }
+        tuning_.resumed = known_.size();
+    }
+
+    void take_in_known() {
+        for (const auto& [number, outcome] : known_) take_in(number, *outcome, true);
+    }
+
+    /// While the bench prepares the problem, its compilers need not stand idle.
+    void expect_first(const Instance& instance) {
+        std::vector<Config> first;
+        if (!default_begun_) first.push_back(space_.config(space_.default_number()));
+        for (const std::size_t number : first_asked_) first.push_back(space_.config(number));
+        bench_.expect(instance, first);
     }
 
     void begin_default() {
-        if (!tried_.contains(space_.default_number())) submit(space_.default_number());
+        if (!default_begun_) submit(space_.default_number());
+    }
+
+    std::vector<std::size_t> ask() {
+        std::vector<std::size_t> asked = std::exchange(first_asked_, {});
+        return asked.empty() ? strategy_->ask(room(in_flight_.size())) : asked;
     }
 
     /// One step of the search: fill the window, then take in one outcome. False when the search is over.
     bool collect_or_submit() {
         if (stopping()) return false;
         // The strategy may ask for the default before it is told how its trial ended.
-        for (const std::size_t number : strategy_->ask(room()))
+        for (const std::size_t number : ask())
             if (number != space_.default_number() || !default_begun_) submit(number);
         if (in_flight_.empty()) return false;
         const auto [number, outcome] = take_outcome();
-        record(number, outcome, false);
+        ++tuning_.tried;
+        strategy_->tell(number, outcome);
+        take_in(number, outcome, false);
         return true;
     }
 
@@ -108,10 +132,10 @@ private:
         in_flight_.clear();
     }
 
-    std::size_t room() const {
-        const std::size_t free = window - std::min(window, in_flight_.size());
+    std::size_t room(std::size_t outstanding) const {
+        const std::size_t free = window - std::min(window, outstanding);
         if (!options_.budget.trials) return free;
-        const std::size_t begun = tuning_.tried + in_flight_.size();
+        const std::size_t begun = tuning_.tried + outstanding;
         return std::min(free, *options_.budget.trials - std::min(*options_.budget.trials, begun));
     }
 
@@ -130,12 +154,6 @@ private:
 
     void idle() const {
         if (events_.idle) events_.idle(in_flight_.size(), elapsed_s());
-    }
-
-    void record(std::size_t number, const Outcome& outcome, bool resumed) {
-        if (!resumed) ++tuning_.tried;
-        strategy_->tell(number, outcome);
-        take_in(number, outcome, resumed);
     }
 
     void take_in(std::size_t number, const Outcome& outcome, bool resumed) {
@@ -283,7 +301,9 @@ private:
     const Clock::time_point start_ = Clock::now();
     const Space space_;
     const std::unique_ptr<Strategy> strategy_;
-    std::deque<std::size_t> in_flight_;  ///< in the order of submission
+    std::vector<std::pair<std::size_t, const Outcome*>> known_;  ///< of earlier runs
+    std::vector<std::size_t> first_asked_;  ///< before the problem was prepared, and not submitted yet
+    std::deque<std::size_t> in_flight_;     ///< in the order of submission
     bool default_begun_ = false;
     std::map<std::size_t, Ending> tried_;
     std::multimap<double, std::size_t> timed_;  ///< by the time of their trial

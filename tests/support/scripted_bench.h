@@ -17,6 +17,7 @@ public:
     using Answer = std::function<Outcome(const Config&)>;
     explicit ScriptedBench(Answer answer) : answer_{std::move(answer)} {}
 
+    void expect(const Instance&, std::span<const Config> first) override { expected.assign(first.begin(), first.end()); }
     Preparation prepare(const Instance&) override { return {.reference = "scripted", .method = "graph"}; }
     std::size_t capacity() const override { return 4; }
     void submit(const Config& config) override {
@@ -50,14 +51,14 @@ public:
     }
     Verification verify(const Config& config) override {
         verified.push_back(config);
-        return verification ? verification(config) : Verification{.problems = 1, .seeds = 1};
+        return verification ? verification(config) : Verification{.problems = 1, .inputs = 1};
     }
     std::vector<Artefact> artefacts(const Config&) override { return {}; }
     BenchUse use() const override { return {}; }
 
     Answer final_answer;  ///< of the rounds; the trials' answer when empty
     std::function<Verification(const Config&)> verification;
-    std::vector<Config> submitted, verified;
+    std::vector<Config> expected, submitted, verified;
     std::vector<double> best;
     double best_us = 0;  ///< what a real bench measures early drops against
     std::size_t cancelled = 0;

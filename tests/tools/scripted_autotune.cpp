@@ -40,7 +40,7 @@ std::unique_ptr<Bench> bench(std::chrono::milliseconds pause) {
     auto made = std::make_unique<SayingBench>([=](const Config& config) { return answer(config, pause); });
     if (const char* bad = std::getenv("SCRIPTED_FAILS"))
         made->verification = [bad](const Config& config) -> Verification {
-            if (config.text() != bad) return {.problems = 1, .seeds = 1};
+            if (config.text() != bad) return {.problems = 1, .inputs = 1};
             return {.failure = Outcome{.ending = Ending::wrong_result, .reason = "made up"}, .failed_on = "rows=1"};
         };
     return made;

@@ -53,6 +53,19 @@ TEST_F(Tune, ACountBudgetCountsFailuresAndTheDefault) {
     EXPECT_EQ(bench.submitted.size(), 17u);
 }
 
+// Goal: compilers can begin before the problem is prepared.
+TEST_F(Tune, TheBenchIsToldWhatWillBeSubmittedFirst) {
+    for (const std::string strategy : {"exhaustive", "random", "local"}) {
+        ScriptedBench bench{[](const Config& config) { return timed(100 - number(config, "VEC") * 10); }};
+        run(bench, {.strategy = strategy, .budget = {.trials = 40}});
+        ASSERT_GT(bench.expected.size(), 8u) << strategy;
+        // The default comes first, and a strategy that asks for it, too, does not have it tried twice.
+        const Config first = bench.expected.front();
+        bench.expected.erase(std::remove(bench.expected.begin() + 1, bench.expected.end(), first), bench.expected.end());
+        EXPECT_TRUE(std::equal(bench.expected.begin(), bench.expected.end(), bench.submitted.begin())) << strategy;
+    }
+}
+
 TEST_F(Tune, ASeedAndACountGiveTheSameTrialsAgain) {
     const auto answer = [](const Config& config) { return timed(50 + number(config, "VEC") - number(config, "ROWS")); };
     ScriptedBench first{answer}, second{answer};
@@ -78,7 +91,7 @@ TEST_F(Tune, AWinnerThatFailsItsRecheckIsStruckOutAndTheNextTakesItsPlace) {
         return timed(number(config, "ROWS") == 5 ? 10 + 0.01 * number(config, "VEC") : 90);
     }};
     bench.verification = [](const Config& config) {
-        Verification v{.problems = 3, .seeds = 3};
+        Verification v{.problems = 3, .inputs = 3};
         if (number(config, "VEC") < 2) v.failure = wrong();
         return v;
     };
@@ -118,7 +131,7 @@ protected:
 
 TEST_F(TuneWithAFalseRecord, WhatWasDroppedForAWinnerThatFailsItsRecheckIsTriedAgain) {
     bench.verification = [](const Config& config) {
-        Verification v{.problems = 1, .seeds = 1};
+        Verification v{.problems = 1, .inputs = 1};
         if (number(config, "VEC") == 1) v.failure = wrong();
         return v;
     };
@@ -163,7 +176,7 @@ TEST_F(TuneWithAFalseRecord, WhatAnEarlierRunDroppedForAConfigThatFailedSinceIsT
 }
 
 TEST_F(TuneWithAFalseRecord, AnInterruptionEndsTheTrialsOfWhatWasDropped) {
-    bench.verification = [](const Config&) { return Verification{.problems = 1, .seeds = 1, .failure = wrong()}; };
+    bench.verification = [](const Config&) { return Verification{.problems = 1, .inputs = 1, .failure = wrong()}; };
     const Tuning tuning =
         run(bench, {.strategy = "exhaustive"}, {.stop_requested = [&] { return bench.submitted.size() > 50; }});
     EXPECT_TRUE(tuning.interrupted);

@@ -138,6 +138,19 @@ TEST_F(WorkerBenchTest, RoundsEndWhenFinalistsAreToldApart) {
     EXPECT_GT(bench->rounds(alike, 9)[1].samples_us.size(), 7u);
 }
 
+TEST_F(WorkerBenchTest, WhatAProblemTookIsItsOwn) {
+    ASSERT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+    const BenchUse first = bench->use();
+    EXPECT_GT(first.compile_s, 0);
+    EXPECT_GT(first.gpu_idle_share, 0);  // while it was compiled
+    bench->prepare(instance);
+    EXPECT_EQ(bench->use().compile_s, 0);
+    EXPECT_EQ(bench->use().check_s, 0);
+    EXPECT_EQ(bench->use().gpu_idle_share, 0);
+    ASSERT_TRUE(try_one(*bench, bad_kernel("good")).ok());  // its binary is there
+    EXPECT_LT(bench->use().gpu_idle_share, first.gpu_idle_share);
+}
+
 TEST_F(WorkerBenchTest, SaysWhenEachStageWas) {
     ASSERT_TRUE(try_one(*bench, bad_kernel("good")).ok());
     std::map<std::string, Stage> stages;
@@ -167,7 +180,7 @@ TEST_F(WorkerBenchTest, AKernelThatIsWrongOnlyAtRaggedSizesFailsItsRecheck) {
     const Verification good = bench->verify(bad_kernel("good"));
     EXPECT_FALSE(good.failure) << good.failure->reason;
     EXPECT_GE(good.problems, 5);  // 1, n - 1, n + 1, a prime and the op's own, beside the problem itself
-    EXPECT_EQ(good.seeds, 2);
+    EXPECT_EQ(good.inputs, good.problems + 1);  // two of the problem itself
 }
 
 TEST_F(WorkerBenchTest, GivesTheBinaryThatWasTimed) {
@@ -374,7 +387,7 @@ TEST(WorkerBench, AnInputGeneratorSetsDims) {
     EXPECT_TRUE(try_one(*bench, bad_kernel("good")).ok());
     const Verification good = bench->verify(bad_kernel("good"));
     EXPECT_FALSE(good.failure) << good.failure->reason;
-    EXPECT_EQ(good.seeds, 2);
+    EXPECT_EQ(good.inputs, good.problems + 1);
     EXPECT_EQ(try_one(*bench, bad_kernel("writes_half")).reason.substr(0, 7), "y[1536]");
 }
 

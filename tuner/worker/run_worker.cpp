@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "autotune/error.h"
+#include "tuner/statistics.h"
 #include "tuner/worker/check.h"
 
 namespace autotune {
@@ -16,15 +17,6 @@ using Clock = std::chrono::steady_clock;
 
 double milliseconds_since(Clock::time_point start) {
     return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-    if (values.empty()) return 0;
-    const std::size_t half = values.size() / 2;
-    std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(half));
-    const double upper = values[half];
-    if (values.size() % 2) return upper;
-    return (upper + *std::max_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(half))) / 2;
 }
 
 Outcome outcome_of(const DeviceFault& fault) { return {.ending = ending_of(fault.kind), .reason = fault.message}; }
@@ -165,7 +157,7 @@ Outcome RunWorker::measure(Slot& mine, Candidate& candidate, const TrialTask& ta
     const Samples samples = device_.time(candidate.bound(), memory.restores(), plan);
 
     Outcome outcome{.ending = samples.dropped ? Ending::dropped : Ending::timed, .samples_us = samples.time_us};
-    outcome.time_us = median(samples.time_us);
+    outcome.time_us = samples.time_us.empty() ? 0 : median(samples.time_us);
     outcome.predicted = samples.predicted;
     outcome.method = samples.graph ? "graph" : "events";
     outcome.clock_mhz = samples.clock_mhz;

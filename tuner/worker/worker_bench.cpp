@@ -11,20 +11,22 @@
 #include <limits>
 #include <map>
 #include <mutex>
-#include <numeric>
-#include <random>
 
 #include "autotune/error.h"
 #include "device/identity.h"
 #include "tuner/model/space.h"
-#include "tuner/statistics.h"
+#include "tuner/worker/candidate_task.h"
 #include "tuner/worker/compiled_sources.h"
+#include "tuner/worker/effort_plan.h"
+#include "tuner/worker/final_rounds.h"
 #include "tuner/worker/gates.h"
+#include "tuner/worker/idle_meter.h"
 #include "tuner/worker/json_types.h"
 #include "tuner/worker/memory_need.h"
-#include "tuner/worker/ragged.h"
+#include "tuner/worker/recheck.h"
 #include "tuner/worker/reference_desk.h"
 #include "tuner/worker/run_lane.h"
+#include "tuner/worker/trial_desk.h"
 
 namespace autotune {
 namespace {
@@ -32,43 +34,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-double median(std::vector<double> values) {
-    if (values.empty()) return 0;
-    const auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), half, values.end());
-    return *half;
-}
-
-/// What an effort means for one trial, one round and the re-check.
-struct EffortPlan {
-    int samples;
-    double at_least_us;    ///< of one sample
-    double most_ms;        ///< of all samples of a long candidate
-    double drop_factor;    ///< over the best so far
-    bool twice;            ///< a second run must give the same bits
-    double round_us;       ///< of one sample in final rounds
-    double rounds_us;      ///< device time after which they end, when each finalist has the fewest samples that tell
-    double warm_up_s;      ///< before them
-    int seeds;             ///< other inputs that the winner meets
-    double most_work;      ///< of a ragged problem, relative to the problem
-    std::size_t problems;  ///< ragged ones at most
-};
-
-/// Fewer rounds have no interval at 95 % that is narrower than all samples.
-constexpr int fewest_rounds = 7;
-
-EffortPlan plan_for(Effort effort) {
-    switch (effort) {
-        case Effort::quick:
-            return {3, 100, 6, 1.2, false, 500, 1e5, 0.02, 1, 0.6, 6};
-        case Effort::normal:
-            return {5, 300, 8, 1.3, true, 2000, 3e5, 0.05, 2, 1.1, 24};
-        case Effort::full:
-            return {9, 1000, 100, 2.0, true, 4000, 60e6, 0.2, 4, 2.5, 64};
-    }
-    return plan_for(Effort::normal);
-}
 
 std::filesystem::path usual_cache_dir() {
     if (const char* given = std::getenv("AUTOTUNE_CACHE_DIR"); given && *given) return given;
@@ -84,38 +49,30 @@ struct Trial {
     std::shared_ptr<const Error> obstacle;  ///< what ended it is no fault of the config's, and ends the run
 };
 
-/// How long candidates waited for the device in vain.
-class IdleMeter {
-public:
-    void begin_waiting() {
-        if (outstanding_++ == 0) since_ = Clock::now();
+/// Of all variants, before any constraint.
+double raw_size(const Op& op) {
+    double raw = 0;
+    for (const Variant& variant : op.variants) {
+        double values = 1;
+        for (const Parameter& parameter : variant.parameters) values *= static_cast<double>(parameter.values.size());
+        raw += values;
     }
-    void end_waiting() {
-        if (--outstanding_ == 0) waited_s_ += seconds_since(since_);
-    }
-    void add_busy(double seconds) { busy_s_ += seconds; }
-    double idle_share() const {
-        const double waited = waited_s_ + (outstanding_ > 0 ? seconds_since(since_) : 0);
-        return waited > 0 ? std::clamp(1 - busy_s_ / waited, 0.0, 1.0) : 0;
-    }
-
-private:
-    int outstanding_ = 0;
-    Clock::time_point since_{};
-    double waited_s_ = 0, busy_s_ = 0;
-};
+    return raw;
+}
 
 class RealBench final : public WorkerBench {
 public:
     explicit RealBench(const WorkerOptions& options)
         : options_{with_paths(options)},
           plan_{plan_for(options.effort)},
-          patience_{
-              .limit_s = options.trial_limit_s, .least_s = std::min(2.0, options.trial_limit_s), .times_expected = 10},
           lane_{options_.worker, options.gpu, log_},
+          trial_desk_{lane_,
+                      {.limit_s = options.trial_limit_s,
+                       .least_s = std::min(2.0, options.trial_limit_s),
+                       .times_expected = 10}},
           store_{{.worker = options_.worker, .workers = options.compile_workers, .limit_s = options.compile_limit_s},
                  options.keep_artefacts ? std::numeric_limits<std::size_t>::max() : 256},
-          desk_{options_.worker, options_.cache_dir / "host", lane_, store_, log_} {}
+          references_{options_.worker, options_.cache_dir / "host", lane_, store_, log_} {}
 
     ~RealBench() override {
         {
@@ -127,7 +84,8 @@ public:
 
     const DeviceIdentity& device() override { return lane_.device(); }
 
-    Instance sized(const Instance& instance) override { return desk_.sized(instance, options_.seed); }
+    Instance sized(const Instance& instance) override { return references_.sized(instance, options_.seed); }
+    void expect(const Instance& instance, std::span<const Config> first) override;
     Preparation prepare(const Instance& instance) override;
     std::size_t capacity() const override { return store_.pool().workers() + 4; }
     void submit(const Config& config) override;
@@ -154,54 +112,22 @@ private:
     std::string arch() const { return arch_name(instance_->limits().cc); }
 
     // What overlaps with the opening of the device.
-    void compile_ahead();
-    void refuse_what_cannot_fit();
+    void begin_use();
+    void compile_ahead(const Instance& instance);
+    void refuse_what_cannot_fit(const Instance& instance) const;
 
     // One trial, from its binaries to its outcome.
     void take_binaries(const std::shared_ptr<Trial>& trial, BinariesResult result);
     void enqueue(std::function<void()> job);
     void try_out(const std::shared_ptr<Trial>& trial, const TrialTask& task);
     void finish(const std::shared_ptr<Trial>& trial, Outcome outcome);
-    Outcome ask_trial(const TrialTask& task);
     void stop(const std::shared_ptr<Trial>& trial, const Error& error);
-    void hold_main(int slot);
     void note_best(double time_us);
-    LaunchSequence sequence_of(const Instance& problem, const Config& config, const Binaries& binaries) const;
-    CandidateTask candidate_of(const Instance& problem, const Config& config, std::shared_ptr<const Binaries> binaries,
-                               int slot) const;
-    TrialTask trial_task(CandidateTask candidate);
-
-    // Final rounds and the re-check.
-    struct Finalist {
-        std::size_t number = 0;
-        CandidateTask task;
-        double about_us = 0;  ///< 0: not known yet
-        std::vector<double> clocks;
-    };
-    std::vector<Finalist> load_finalists(std::span<const Config> finalists, std::vector<Outcome>& outcomes);
-    bool run_rounds(std::span<const Config> configs, std::vector<Finalist>& finalists, int rounds,
-                    std::vector<Outcome>& outcomes);
-    bool load(const Finalist& finalist, Outcome& outcome);
-    DeviceState take_rounds(std::vector<Finalist>& finalists, int rounds, std::vector<Outcome>& outcomes,
-                            std::size_t& running);
-    void warm_up(std::vector<Finalist>& finalists, Clock::time_point since, std::size_t& running);
-    void look_at_device(DeviceState& state);
-    void take_sample(Finalist& finalist, bool watch, Outcome& outcome, DeviceState& state);
-    void sum_up(std::vector<Finalist>& finalists, const DeviceState& state, std::vector<Outcome>& outcomes);
-    struct Recheck {
-        Instance problem;
-        std::uint64_t seed;
-    };
-    Recheck same_problem(const Config& config, int turn);
-    std::vector<Recheck> rechecks(const Config& config);
-    std::optional<Outcome> check_on(const Instance& problem, const Config& config,
-                                    std::shared_ptr<const HeldProblem> held, Verification& verification);
+    TrialTask trial_task(CandidateTask candidate) const;
 
     const WorkerOptions options_;
     const EffortPlan plan_;
-    const Patience patience_;
     std::optional<Instance> instance_;
-    std::shared_ptr<const HeldProblem> main_;  ///< of slot 0
     std::optional<double> bandwidth_gbs_;
     double floor_us_ = 0;
     std::atomic<double> best_us_ = 0;
@@ -217,34 +143,38 @@ private:
     bool first_done_ = false;
     IdleMeter meter_;
     double check_s_ = 0, time_s_ = 0;
+    BenchUse before_;  ///< of the problems before, as far as it is counted on
 
     StageLog log_;
-    // In this order: the store's thread posts to the lane, and the desk uses both.
+    // In this order: the store's thread posts to the lane, and the references use both.
     RunLane lane_;
+    TrialDesk trial_desk_;
     CompiledSources store_;
-    ReferenceDesk desk_;
+    ReferenceDesk references_;
 };
 
 // ---- Preparing a problem.
 
 Preparation RealBench::prepare(const Instance& instance) {
     cancel();
+    begin_use();
     instance_ = instance;
     best_us_ = 0;
     graph_ = true;
     lane_.thread().post([this] { known_us_.clear(); });
     first_ = nullptr;
     first_done_ = false;
-    refuse_what_cannot_fit();
-    compile_ahead();
-    auto ready = desk_.begin(instance, options_.seed, 0, true);
+    refuse_what_cannot_fit(instance);
+    compile_ahead(instance);
+    auto ready = references_.begin(instance, options_.seed, 0, true);
     if (!bandwidth_gbs_)
         bandwidth_gbs_ = lane_.thread().run([this] {
             const StageLog::Span span{log_, "copy bandwidth"};
             return lane_.ask_surely(Message::bandwidth, nlohmann::json::object()).json().at("gbs").get<double>();
         });
-    main_ = ready.get();
-    const bool warm = lane_.thread().run([&] { return lane_.hold(main_); });
+    const std::shared_ptr<const HeldProblem> problem = ready.get();
+    trial_desk_.set_main(problem);
+    const bool warm = lane_.thread().run([&] { return lane_.hold(problem); });
     if (const std::string trouble = store_.pool().trouble(); !trouble.empty())
         throw Error{Error::Kind::compile, fmt::format("no compiler: {}", trouble), "autotune doctor"};
 
@@ -253,7 +183,7 @@ Preparation RealBench::prepare(const Instance& instance) {
         if (tensor.present && tensor.role == Role::in && info(tensor.dtype).floating)
             smallest = std::min(smallest, size_of(tensor.dtype));
     floor_us_ = floor_us(instance.flops(), instance.bytes(), device(), *bandwidth_gbs_, smallest);
-    return {.reference = main_->words,
+    return {.reference = problem->words,
             .method = "graph",
             .copy_bandwidth_gbs = *bandwidth_gbs_,
             .floor_us = floor_us_,
@@ -261,38 +191,40 @@ Preparation RealBench::prepare(const Instance& instance) {
 }
 
 /// Before a reference is computed that the host has no memory for either.
-void RealBench::refuse_what_cannot_fit() {
-    const MemoryNeed need = memory_need(tensor_tasks(instance(), options_.seed));
-    const auto have = static_cast<double>(instance().limits().memory_bytes);
+void RealBench::refuse_what_cannot_fit(const Instance& instance) const {
+    const MemoryNeed need = memory_need(tensor_tasks(instance, options_.seed));
+    const auto have = static_cast<double>(instance.limits().memory_bytes);
     if (have <= 0 || need.total() <= have) return;
     throw Error{Error::Kind::device,
-                fmt::format("'{}' {} {}, and this one has {}", instance().op().name, instance().problem().text(),
+                fmt::format("'{}' {} {}, and this one has {}", instance.op().name, instance.problem().text(),
                             need.text(), memory_text(have)),
-                fmt::format("autotune ops {}", instance().op().name)};
+                fmt::format("autotune ops {}", instance.op().name)};
 }
 
 /// While the device is opened and the reference is made, compilers would stand idle: they begin with the default, the
-/// reference, the other variants' defaults and, where the space is small, with all of it.
-void RealBench::compile_ahead() {
+/// reference and, where the space is small, with all of it.
+void RealBench::compile_ahead(const Instance& instance) {
     constexpr double small_space = 4096;
     constexpr std::size_t most = 64;
+    const std::string arch = arch_name(instance.limits().cc);
     try {
-        store_.expect(instance().sources(instance().default_config()), arch(), true);
-        desk_.expect(instance(), arch());
-        double raw = 0;
-        for (const Variant& variant : instance().op().variants) {
-            double values = 1;
-            for (const Parameter& parameter : variant.parameters)
-                values *= static_cast<double>(parameter.values.size());
-            raw += values;
-            const std::optional<Config> config = instance().defaults_of(variant);
-            if (config && !instance().objection(*config)) store_.expect(instance().sources(*config), arch());
-        }
-        if (raw > small_space) return;
-        const Space space = Space::make(instance());
+        store_.expect(instance.sources(instance.default_config()), arch, true);
+        references_.expect(instance, arch);
+        if (raw_size(instance.op()) > small_space) return;
+        const Space space = Space::make(instance);
         if (space.size() > most) return;
-        for (std::size_t i = 0; i < space.size(); ++i) store_.expect(instance().sources(space.config(i)), arch());
+        for (std::size_t i = 0; i < space.size(); ++i) store_.expect(instance.sources(space.config(i)), arch);
     } catch (const Error&) {  // whoever asks for it in earnest is told
+    }
+}
+
+void RealBench::expect(const Instance& instance, std::span<const Config> first) {
+    cancel();
+    refuse_what_cannot_fit(instance);
+    compile_ahead(instance);
+    try {
+        for (const Config& config : first) store_.expect(instance.sources(config), arch_name(instance.limits().cc));
+    } catch (const Error&) {  // as above
     }
 }
 
@@ -321,7 +253,7 @@ void RealBench::take_binaries(const std::shared_ptr<Trial>& trial, BinariesResul
     if (result.obstacle) return stop(trial, *result.obstacle);
     if (!result.binaries) return finish(trial, std::move(result.failure));
     try {
-        const CandidateTask candidate = candidate_of(instance(), trial->config, result.binaries, 0);
+        const CandidateTask candidate = candidate_task(instance(), trial->config, *result.binaries, 0);
         const Resources used = resources_of(*result.binaries, candidate.sequence, instance().limits());
         Outcome facts;
         facts.compile_ms = result.compile_ms;
@@ -347,31 +279,7 @@ void RealBench::take_binaries(const std::shared_ptr<Trial>& trial, BinariesResul
     }
 }
 
-LaunchSequence RealBench::sequence_of(const Instance& problem, const Config& config, const Binaries& binaries) const {
-    if (!problem.needs_blocks_per_sm(config)) return problem.launches(config);
-    // The grid depends on how many blocks fit, which does not depend on the grid.
-    const int blocks = std::max(1, resources_of(binaries, problem.launches(config, 1), problem.limits()).blocks_per_sm);
-    return problem.launches(config, blocks);
-}
-
-CandidateTask RealBench::candidate_of(const Instance& problem, const Config& config,
-                                      std::shared_ptr<const Binaries> binaries, int slot) const {
-    const Variant* variant = problem.op().variant(config.variant);
-    CandidateTask task{.slot = slot,
-                       .sources = binaries->sources,
-                       .artefacts = binaries->artefacts,
-                       .sequence = sequence_of(problem, config, *binaries),
-                       .deterministic = variant->deterministic,
-                       .idempotent = variant->idempotent};
-    for (Artefact& artefact : task.artefacts) {
-        artefact.log.clear();
-        // Code for this very device needs no PTX beside it, and decoding it is time in which the device waits.
-        if (!artefact.cubin.empty() && artefact.arch.starts_with(arch())) artefact.ptx.clear();
-    }
-    return task;
-}
-
-TrialTask RealBench::trial_task(CandidateTask candidate) {
+TrialTask RealBench::trial_task(CandidateTask candidate) const {
     const double best = best_us_;
     return {.candidate = std::move(candidate),
             .twice = plan_.twice,
@@ -394,7 +302,7 @@ void RealBench::try_out(const std::shared_ptr<Trial>& trial, const TrialTask& ta
     const auto start = Clock::now();
     Outcome outcome;
     try {
-        outcome = ask_trial(task);
+        outcome = trial_desk_.ask(task);
     } catch (const Error& e) {  // the worker does not start, or its device is gone: another config would meet the same
         return stop(trial, e);
     }
@@ -413,37 +321,12 @@ void RealBench::try_out(const std::shared_ptr<Trial>& trial, const TrialTask& ta
     finish(trial, std::move(outcome));
 }
 
-/// Asks the run worker; one that is lost is that candidate's outcome, and replaced for the next.
-Outcome RealBench::ask_trial(const TrialTask& task) {
-    try {
-        hold_main(task.candidate.slot);
-        const nlohmann::json body = lane_.ask(Message::trial, task, patience_).json();
-        auto outcome = body.at("outcome").get<Outcome>();
-        if (std::string text = lane_.take_text(); !outcome.ok()) outcome.log = std::move(text);
-        if (body.at("lost").get<bool>()) lane_.retire();
-        return outcome;
-    } catch (const WorkerLost& e) {
-        return {.ending = e.ending(), .reason = e.what(), .log = e.log()};
-    } catch (const nlohmann::json::exception& e) {
-        lane_.retire();
-        return {.ending = Ending::crashed, .reason = fmt::format("its process sent nonsense: {}", e.what())};
-    } catch (const FrameError& e) {
-        lane_.retire();
-        return {.ending = Ending::crashed, .reason = e.what()};
-    }
-}
-
 void RealBench::stop(const std::shared_ptr<Trial>& trial, const Error& error) {
     {
         const std::lock_guard lock{mutex_};
         trial->obstacle = std::make_shared<const Error>(error);
     }
     finish(trial, {.ending = Ending::crashed, .reason = error.what()});
-}
-
-/// The re-check of a large problem may have needed the room.
-void RealBench::hold_main(int slot) {
-    if (slot == 0 && !lane_.holds(0)) lane_.hold(main_);
 }
 
 void RealBench::finish(const std::shared_ptr<Trial>& trial, Outcome outcome) {
@@ -502,283 +385,32 @@ void RealBench::note_best(double time_us) {
     }
 }
 
-// ---- Final rounds.
+// ---- What follows the trials.
 
 std::vector<Outcome> RealBench::rounds(std::span<const Config> configs, int rounds) {
-    std::vector<Outcome> outcomes(configs.size());
-    // A finalist that ends the worker is left out, and the others begin again.
-    for (std::size_t attempt = 0; attempt <= configs.size(); ++attempt) {
-        std::vector<Finalist> finalists = load_finalists(configs, outcomes);
-        if (finalists.empty() || run_rounds(configs, finalists, rounds, outcomes)) break;
-    }
-    return outcomes;
-}
-
-/// Loads those that have not failed yet.
-std::vector<RealBench::Finalist> RealBench::load_finalists(std::span<const Config> configs,
-                                                           std::vector<Outcome>& outcomes) {
-    std::vector<Finalist> finalists;
-    std::vector<std::future<BinariesResult>> binaries;
-    for (const Config& config : configs) {
-        auto promise = std::make_shared<std::promise<BinariesResult>>();
-        binaries.push_back(promise->get_future());
-        store_.want(
-            instance().sources(config), arch(),
-            [promise](BinariesResult result) { promise->set_value(std::move(result)); }, true);
-    }
-    for (std::size_t i = 0; i < configs.size(); ++i) {
-        const BinariesResult result = binaries[i].get();
-        if (!outcomes[i].ok()) continue;
-        throw_obstacle(result.obstacle);
-        if (!result.binaries) {
-            outcomes[i] = result.failure;
-            continue;
-        }
-        Finalist finalist{.number = i, .task = candidate_of(instance(), configs[i], result.binaries, 0)};
-        finalist.task.id = static_cast<int>(i);
-        const Resources used = resources_of(*result.binaries, finalist.task.sequence, instance().limits());
-        outcomes[i].compile_ms = result.compile_ms;
-        outcomes[i].registers = used.registers;
-        outcomes[i].spill_bytes = used.spill_bytes;
-        outcomes[i].shared_bytes = used.shared_bytes;
-        outcomes[i].blocks_per_sm = used.blocks_per_sm;
-        finalists.push_back(std::move(finalist));
-    }
-    return finalists;
-}
-
-/// Whether more rounds would tell nothing new: each finalist is known to be slower than the fastest.
-bool all_told_apart(const std::vector<Outcome>& outcomes) {
-    const std::vector<double>* best = nullptr;
-    for (const Outcome& outcome : outcomes)
-        if (outcome.ok() && (!best || median(outcome.samples_us) < median(*best))) best = &outcome.samples_us;
-    return best && std::ranges::all_of(outcomes, [&](const Outcome& outcome) {
-               return !outcome.ok() || &outcome.samples_us == best ||
-                      paired_ratio(outcome.samples_us, *best).low > 1 + same_within;
-           });
-}
-
-/// False: the worker was lost; its culprit's outcome says so.
-bool RealBench::run_rounds(std::span<const Config> configs, std::vector<Finalist>& finalists, int rounds,
-                           std::vector<Outcome>& outcomes) {
-    return lane_.thread().run([&] {
-        std::size_t running = 0;
-        try {
-            const auto start = Clock::now();
-            hold_main(0);
-            for (Finalist& finalist : finalists)
-                if (const auto known = known_us_.find(configs[finalist.number].text()); known != known_us_.end())
-                    finalist.about_us = known->second;
-            for (; running < finalists.size(); ++running)
-                if (!load(finalists[running], outcomes[finalists[running].number])) return false;
-            for (const Finalist& finalist : finalists) outcomes[finalist.number].samples_us.clear();
-            warm_up(finalists, start, running);
-            const auto begin = Clock::now();
-            log_.add(fmt::format("{} finalists loaded", finalists.size()), start, begin);
-            const DeviceState state = take_rounds(finalists, rounds, outcomes, running);
-            log_.add(fmt::format("{} final rounds", outcomes[finalists.front().number].samples_us.size()), begin,
-                     Clock::now());
-            lane_.ask(Message::unload, nlohmann::json::object(), patience_);
-            sum_up(finalists, state, outcomes);
-            return true;
-        } catch (const WorkerLost& e) {
-            outcomes[finalists[running].number] = {.ending = e.ending(), .reason = e.what(), .log = e.log()};
-            lane_.retire();
-            return false;
-        }
-    });
-}
-
-/// False: there is no room for it beside those before, which are unloaded; its outcome says so.
-bool RealBench::load(const Finalist& finalist, Outcome& outcome) {
-    try {
-        lane_.ask(Message::load, finalist.task, patience_);
-        return true;
-    } catch (const Error& e) {
-        if (e.kind() != Error::Kind::device) throw;
-        outcome = {.ending = Ending::out_of_memory, .reason = e.what()};
-    }
-    lane_.ask(Message::unload, nlohmann::json::object(), patience_);
-    return false;
-}
-
-/// Samples of each finalist in turn, in an order of its own each round. running: whom a loss is laid to
-DeviceState RealBench::take_rounds(std::vector<Finalist>& finalists, int rounds, std::vector<Outcome>& outcomes,
-                                   std::size_t& running) {
-    std::mt19937_64 random{options_.seed + static_cast<std::uint64_t>(rounds_begun_++)};
-    std::vector<std::size_t> order(finalists.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    DeviceState state;
-    double device_us = 0;
-    for (int round = 0; round < rounds; ++round) {
-        std::shuffle(order.begin(), order.end(), random);
-        for (const std::size_t index : order) {
-            running = index;
-            const bool watch = round == 0 && index == order.back();
-            take_sample(finalists[index], watch, outcomes[finalists[index].number], state);
-            device_us += std::max(finalists[index].about_us, plan_.round_us);
-        }
-        if (round + 1 >= fewest_rounds && (device_us > plan_.rounds_us || all_told_apart(outcomes))) break;
-    }
-    look_at_device(state);
-    return state;
-}
-
-void RealBench::take_sample(Finalist& finalist, bool watch, Outcome& outcome, DeviceState& state) {
-    constexpr double long_us = 2000;  // nothing that a launch before it warms up shows in it
-    const RoundTask task{.order = {finalist.task.id},
-                         .about_us = {finalist.about_us},
-                         .plan = {.warmup = finalist.about_us > long_us ? 0 : 1,
-                                  .samples = 1,
-                                  .at_least_us = plan_.round_us,
-                                  .graph = graph_},
-                         .watch = watch};
-    const auto result = lane_.ask(Message::round, task, patience_).json().get<RoundSamples>();
-    if (!result.failure.empty()) throw WorkerLost{Ending::crashed, result.failure, lane_.take_text()};
-    for (const Samples& samples : result.samples) {
-        if (!samples.time_us.empty()) finalist.about_us = samples.time_us.back();
-        outcome.samples_us.insert(outcome.samples_us.end(), samples.time_us.begin(), samples.time_us.end());
-        outcome.method = samples.graph ? "graph" : "events";
-        outcome.predicted = samples.predicted;
-        if (samples.clock_mhz > 0) finalist.clocks.push_back(samples.clock_mhz);
-    }
-    state.other_processes = std::max(state.other_processes, result.state.other_processes);
-    state.throttled = state.throttled || result.state.throttled;
-}
-
-/// What disturbs the device now.
-void RealBench::look_at_device(DeviceState& state) {
-    const auto seen = lane_.ask(Message::round, RoundTask{.watch = true}, patience_).json().get<RoundSamples>().state;
-    state.other_processes = std::max(state.other_processes, seen.other_processes);
-    state.throttled = state.throttled || seen.throttled;
-}
-
-/// The clock settles before the first round counts; loading the finalists, which runs each, is part of that.
-/// running: whom a loss is laid to
-void RealBench::warm_up(std::vector<Finalist>& finalists, Clock::time_point since, std::size_t& running) {
-    const bool known = std::ranges::all_of(finalists, [](const Finalist& one) { return one.about_us > 0; });
-    if (known && seconds_since(since) >= plan_.warm_up_s) return;
-    do
-        for (running = 0; running < finalists.size(); ++running) {
-            Outcome ignored;
-            DeviceState nobody;
-            take_sample(finalists[running], false, ignored, nobody);
-        }
-    while (seconds_since(since) < plan_.warm_up_s);
-}
-
-/// Medians, and whether something disturbed them: other processes, a slowdown, or clocks that differ by more than 2 %.
-void RealBench::sum_up(std::vector<Finalist>& finalists, const DeviceState& state, std::vector<Outcome>& outcomes) {
-    constexpr double clocks_differ = 1.02;
-    double slowest = 0, fastest = 0;
-    for (Finalist& finalist : finalists) {
-        Outcome& outcome = outcomes[finalist.number];
-        outcome.time_us = median(outcome.samples_us);
-        outcome.clock_mhz = median(finalist.clocks);
-        if (outcome.clock_mhz == 0) continue;
-        slowest = slowest == 0 ? outcome.clock_mhz : std::min(slowest, outcome.clock_mhz);
-        fastest = std::max(fastest, outcome.clock_mhz);
-    }
-    const bool disturbed =
-        state.other_processes > 0 || state.throttled || (slowest > 0 && fastest > clocks_differ * slowest);
-    for (const Finalist& finalist : finalists) outcomes[finalist.number].tainted = disturbed;
-}
-
-// ---- The re-check.
-
-/// Scalars at the next of their check values.
-Binding binding_for(const Instance& instance, int turn) {
-    Binding binding = instance.binding();
-    for (const Scalar& scalar : instance.op().scalars) {
-        if (scalar.check.empty()) continue;
-        std::erase_if(binding.scalars, [&](const auto& entry) { return entry.first == scalar.name; });
-        binding.scalars.emplace_back(scalar.name, scalar.check[static_cast<std::size_t>(turn) % scalar.check.size()]);
-    }
-    return binding;
-}
-
-/// The problem with its scalars at the next of their check values, and with the dims of that seed's inputs; as it is
-/// where the config cannot run on that.
-RealBench::Recheck RealBench::same_problem(const Config& config, int turn) {
-    const std::uint64_t seed = options_.seed + 1 + static_cast<std::uint64_t>(turn);
-    try {
-        const Instance same = desk_.sized(Instance::make(instance().op(), given_fields(instance()), instance().limits(),
-                                                         binding_for(instance(), turn)),
-                                          seed);
-        if (!same.objection(config)) return {same, seed};
-    } catch (const Error&) {
-    }
-    const bool sized = std::ranges::any_of(instance().op().fields, &Field::from_inputs);
-    return {instance(), sized ? options_.seed : seed};  // a generator's dims are those of its seed
-}
-
-std::vector<RealBench::Recheck> RealBench::rechecks(const Config& config) {
-    std::vector<Recheck> all;
-    for (int turn = 0; turn < plan_.seeds; ++turn) all.push_back(same_problem(config, turn));
-    const std::uint64_t seed = options_.seed + 101;
-    for (const Instance& near : ragged_problems(instance(), config, plan_.most_work)) {
-        if (all.size() >= plan_.problems + static_cast<std::size_t>(plan_.seeds)) break;
-        try {
-            Instance problem = desk_.sized(near, seed);
-            if (!problem.objection(config)) all.push_back({std::move(problem), seed});
-        } catch (const Error&) {  // its generator makes none of this size
-        }
-    }
-    return all;
+    const FinalRounds::Setting setting{.lane = lane_,
+                                       .store = store_,
+                                       .desk = trial_desk_,
+                                       .log = log_,
+                                       .plan = plan_,
+                                       .instance = instance(),
+                                       .known_us = known_us_,
+                                       .graph = graph_,
+                                       .seed = options_.seed + static_cast<std::uint64_t>(rounds_begun_++)};
+    return FinalRounds{setting, configs}.run(rounds);
 }
 
 Verification RealBench::verify(const Config& config) {
-    constexpr int slot = 1;
-    const std::vector<Recheck> problems = rechecks(config);
-    Verification verification{.problems = 1 + static_cast<int>(problems.size()) - plan_.seeds, .seeds = plan_.seeds};
-    for (const Recheck& one : problems) store_.expect(one.problem.sources(config), arch(), true);
-    // References are made on the desk's thread while the device checks the problem before.
-    std::deque<std::future<std::shared_ptr<const HeldProblem>>> ready;
-    std::size_t begun = 0;
-    for (std::size_t i = 0; i < problems.size() && !verification.failure; ++i) {
-        for (; begun < problems.size() && ready.size() < 3; ++begun)
-            ready.push_back(desk_.begin(problems[begun].problem, problems[begun].seed, slot, false));
-        std::future<std::shared_ptr<const HeldProblem>> next = std::move(ready.front());
-        ready.pop_front();
-        try {
-            verification.failure = check_on(problems[i].problem, config, next.get(), verification);
-        } catch (const Error&) {
-            if (i < static_cast<std::size_t>(plan_.seeds)) throw;
-            --verification.problems;  // its reference or its memory fails: it says nothing about the config
-        }
-        if (verification.failure) verification.failed_on = problems[i].problem.problem().text();
-    }
-    for (auto& rest : ready) rest.wait();
-    lane_.thread().run([&] {
-        if (lane_.holds(slot)) lane_.drop(slot);
-    });
-    return verification;
-}
-
-std::optional<Outcome> RealBench::check_on(const Instance& problem, const Config& config,
-                                           std::shared_ptr<const HeldProblem> held, Verification& verification) {
-    const BinariesResult result = store_.get(problem.sources(config), arch());
-    throw_obstacle(result.obstacle);
-    if (!result.binaries) return result.failure;
-    TrialTask task = trial_task(candidate_of(problem, config, result.binaries, held->task.slot));
-    task.measure = false;
-    task.twice = true;
-    task.plan.drop_above_us = 0;
-    const Outcome outcome = lane_.thread().run([&] {
-        try {
-            lane_.hold(held);
-        } catch (const Error& e) {
-            if (e.kind() != Error::Kind::device || !lane_.holds(0)) throw;
-            lane_.drop(0);  // no room for both
-            lane_.hold(held);
-        }
-        const StageLog::Span span{log_, "winner checked again"};
-        return ask_trial(task);
-    });
-    verification.largest_error = std::max(verification.largest_error, outcome.max_error);
-    if (outcome.ok()) return std::nullopt;
-    if (outcome.ending == Ending::out_of_memory) throw Error{Error::Kind::device, outcome.reason};
-    return outcome;
+    const Recheck::Setting setting{.lane = lane_,
+                                   .store = store_,
+                                   .references = references_,
+                                   .desk = trial_desk_,
+                                   .log = log_,
+                                   .plan = plan_,
+                                   .instance = instance(),
+                                   .seed = options_.seed,
+                                   .like = trial_task({})};
+    return Recheck{setting}.run(config);
 }
 
 std::vector<Artefact> RealBench::artefacts(const Config& config) {
@@ -788,13 +420,21 @@ std::vector<Artefact> RealBench::artefacts(const Config& config) {
 
 BenchUse RealBench::use() const {
     const std::lock_guard lock{mutex_};
-    return {.compile_s = store_.pool().busy_s(),
+    return {.compile_s = store_.pool().busy_s() - before_.compile_s,
             .check_s = check_s_,
             .time_s = time_s_,
             .compile_workers = store_.pool().workers(),
             .gpu_idle_share = meter_.idle_share(),
-            .workers_replaced = lane_.replaced() + store_.pool().replaced(),
+            .workers_replaced = lane_.replaced() + store_.pool().replaced() - before_.workers_replaced,
             .stages = log_.stages()};
+}
+
+/// A problem's own use begins.
+void RealBench::begin_use() {
+    const std::lock_guard lock{mutex_};
+    before_ = {.compile_s = store_.pool().busy_s(), .workers_replaced = lane_.replaced() + store_.pool().replaced()};
+    meter_ = {};
+    check_s_ = time_s_ = 0;
 }
 
 }  // namespace
