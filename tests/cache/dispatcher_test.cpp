@@ -35,7 +35,12 @@ void* operator new(std::size_t bytes, std::align_val_t alignment) {
     if (void* memory = std::aligned_alloc(align, (bytes + align - 1) / align * align)) return memory;
     throw std::bad_alloc{};
 }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {  // of temporary buffers
+    allocations.fetch_add(1, std::memory_order_relaxed);
+    return std::malloc(bytes ? bytes : 1);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
