@@ -186,6 +186,7 @@ private:
         std::vector<Config> sound;
         for (const Config& config : contest.configs) bench_->submit(config);
         for (const Config& config : contest.configs) {
+            if (interrupted()) return;
             const Outcome outcome = bench_->next({});
             if (outcome.ok()) {
                 sound.push_back(config);
@@ -200,7 +201,7 @@ private:
                                                         {"outcome", info(outcome.ending).name},
                                                         {"reason", outcome.reason}}));
         }
-        if (sound.empty()) return;
+        if (sound.empty() || interrupted()) return;
         const std::vector<Outcome> outcomes = bench_->rounds(sound, rounds_for(request_.effort));
         const std::string_view first = sound.front() != contest.configs.front() ? "the first that is right"
                                        : request_.against.empty()               ? "default"

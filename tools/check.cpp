@@ -5,6 +5,7 @@
 #include "autotune/error.h"
 #include "device/identity.h"
 #include "tools/format.h"
+#include "tools/interrupt.h"
 #include "tools/json_events.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
@@ -39,7 +40,11 @@ public:
         const bool named_capability = capability_from_text(request_.gpu).has_value();
         const bool gpu = !present_devices().empty();
         if (!gpu && !named_capability) session_.gpus();  // says what is missing
-        for (const AskedProblem& problem : problems()) gpu ? check_on_gpu(problem) : compile_only(problem);
+        for (const AskedProblem& problem : problems()) {
+            if (interrupted()) break;
+            gpu ? check_on_gpu(problem) : compile_only(problem);
+        }
+        if (interrupted()) return interrupted();
         if (!gpu) console_.note(fmt::format("compiled for {}, not run: there is no GPU here", request_.gpu));
         return failed_ ? exit_code(Error::Kind::check) : 0;
     }
@@ -72,8 +77,9 @@ private:
         bench_->prepare(instance);
         for (const Config& config : configs) bench_->submit(config);
         for (const Config& config : configs) {
+            if (interrupted()) return;
             Outcome outcome = bench_->next({});
-            if (outcome.ok()) {
+            if (outcome.ok() && !interrupted()) {
                 const Verification v = bench_->verify(config);
                 if (v.failure) {
                     outcome = *v.failure;

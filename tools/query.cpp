@@ -16,6 +16,7 @@
 #include "tools/record_text.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
+#include "tuner/model/suggest.h"
 
 namespace autotune {
 namespace {
@@ -130,7 +131,20 @@ void write_one(const Request& request, const std::vector<Record>& records, const
     console.line(fmt::format("wrote {}: {}, {}", request.output, format_bytes(artefact.cubin.size()), artefact.arch));
 }
 
-RecordQuery query_of(const Request& request, const Session& session) {
+/// A name that no problem has would match nothing, in silence.
+void refuse_unknown_names(const Expression& where, const std::vector<const Op*>& ops) {
+    std::vector<std::string> fields;
+    for (const Op* op : ops)
+        for (const Field& field : op->fields) fields.push_back(field.name);
+    for (const std::string& name : where.names())
+        if (std::ranges::find(fields, name) == fields.end())
+            throw usage(fmt::format("--where names '{}', which is no field of {}{}", name,
+                                    ops.size() == 1 ? fmt::format("'{}'", ops.front()->name) : "any op",
+                                    did_you_mean(name, fields)),
+                        ops.size() == 1 ? fmt::format("autotune ops {}", ops.front()->name) : "autotune ops");
+}
+
+RecordQuery query_of(const Request& request, const Session& session, const std::vector<const Op*>& ops) {
     RecordQuery query{.op = request.op, .winners_only = true};
     if (!request.op.empty()) session.op();  // a typo in the op is no empty answer
     if (!request.where.empty()) try {
@@ -139,6 +153,7 @@ RecordQuery query_of(const Request& request, const Session& session) {
             throw usage(
                 fmt::format("--where '{}' is no expression: {} at column {}", request.where, e.what(), e.offset() + 1));
         }
+    refuse_unknown_names(query.where, ops);
     if (!request.gpu.empty()) query.device_fp = session.gpus().front().identity.fp;
     return query;
 }
@@ -152,7 +167,7 @@ int run_query(const Request& request, Console& console) {
     const Session session{request, console};
     const Store store = session.open_store(Store::Mode::read);
     std::vector<const Op*> ops = request.op.empty() ? session.ops().all() : std::vector<const Op*>{&session.op()};
-    const std::vector<Record> records = store.records(query_of(request, session), session.today(ops));
+    const std::vector<Record> records = store.records(query_of(request, session, ops), session.today(ops));
     if (records.empty())
         throw Error{Error::Kind::nothing_found,
                     fmt::format("{} holds no record{} that matches",

@@ -20,8 +20,9 @@ namespace {
 constexpr std::string_view exit_codes =
     "Exit codes: 0 done; 1 bad use or input; 2 nothing valid was found; 3 no usable device or compiler; 4 a check that "
     "was\n"
-    "asked for failed; 5 the result could not be stored; 70 an internal error; 130 / 143 interrupted, the work "
-    "saved.\n";
+    "asked for failed; 5 the result could not be stored; 70 an internal error; 129, 130 or 143 interrupted by a "
+    "hang-up,\n"
+    "Ctrl-C or SIGTERM, the work saved.\n";
 
 std::string general_help() {
     std::string text =
@@ -78,7 +79,8 @@ void add_flags(CLI::App& app, unsigned flags, Request& request, Texts& texts) {
     add_common(app, request, texts);
     if (flags & takes_op) add_op(app, request, texts);
     if (flags & takes_problem) {
-        app.add_option("--problem", texts.problems, "NAME=VALUE,...; may be given several times")->allow_extra_args(false);
+        app.add_option("--problem", texts.problems, "NAME=VALUE,...; may be given several times")
+            ->allow_extra_args(false);
         app.add_option("--problems", request.problems_file, "a file with a problem a line");
     }
     if (flags & takes_gpu) app.add_option("--gpu", request.gpu, "an ordinal, all, or a capability such as sm_86");
@@ -122,6 +124,25 @@ void read_words(const Subcommand& sub, Texts& texts, Request& request) {
     if (next < words.size())
         throw usage(fmt::format("'{}' is one word too many for {}", words[next], sub.name),
                     fmt::format("autotune {} --help", sub.name));
+}
+
+/// An empty value, mostly of a shell variable that is not set, is not the same as no flag.
+void refuse_empty_values(const CLI::App& app, const Subcommand& sub) {
+    for (const CLI::Option* option : app.get_options())
+        for (const std::string& value : option->results())
+            if (option->get_expected_max() > 0 && value.empty())
+                throw usage(fmt::format("{} takes a value, and an empty one is given", option->get_name()),
+                            fmt::format("autotune {} --help", sub.name));
+}
+
+/// Of the forms that an answer can have, one.
+void refuse_two_forms(const Request& request) {
+    std::vector<std::string_view> forms;
+    if (request.console.json) forms.push_back("--json");
+    if (request.csv) forms.push_back("--csv");
+    if (!request.as.empty()) forms.push_back("--as");
+    if (forms.size() > 1)
+        throw usage(fmt::format("{} and {} are two forms of one answer", forms[0], forms[1]), "give one of them");
 }
 
 template <class Choice>
@@ -219,6 +240,7 @@ Parsed parse_subcommand(const Subcommand& sub, std::vector<std::string> argument
         if (word.size() > 1 && word.starts_with('-')) throw unknown_flag(app, sub, word);
         texts.words.push_back(word);
     }
+    refuse_empty_values(app, sub);
     read_words(sub, texts, request);
     request.op = texts.op;
     for (const std::string& problem : texts.problems) request.problems.push_back(problem_from_text(problem));
@@ -229,6 +251,7 @@ Parsed parse_subcommand(const Subcommand& sub, std::vector<std::string> argument
     if (!request.fail_on.empty() && request.fail_on != "slower")
         throw usage(fmt::format("--fail-on is slower, not '{}'", request.fail_on));
     read_console(texts, request.console);
+    refuse_two_forms(request);
     return {.request = request, .text = {}};
 }
 

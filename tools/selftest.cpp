@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "autotune/error.h"
+#include "tools/interrupt.h"
 #include "tools/json_events.h"
 #include "tools/selftest_op.h"
 #include "tools/session.h"
@@ -48,6 +49,7 @@ int run_selftest(const Request& request, Console& console) {
     for (const Expectation& each : expectations) bench->submit({.variant = std::string{each.variant}, .values = {}});
     std::size_t right = 0;
     for (const Expectation& each : expectations) {
+        if (interrupted()) return interrupted();
         const Outcome outcome = bench->next({});
         // A good kernel may be slower than the other good ones.
         const bool expected =

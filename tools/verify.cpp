@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "autotune/error.h"
+#include "cache/store/identity.h"
 #include "cache/store/stored_problem.h"
 #include "tools/bench_source.h"
 #include "tools/format.h"
@@ -77,7 +78,7 @@ private:
             if (v.failure)
                 report(record, fmt::format("{}: {}", v.failed_on, v.failure->reason), v.failure->ending, gpu);
             else
-                accept(record, v);
+                accept(record, v, gpu);
         }
     }
 
@@ -92,9 +93,11 @@ private:
         }
     }
 
-    /// What was checked elsewhere, or before its timing only, ranks among the verified from now on.
-    void accept(const Record& record, const Verification& v) {
+    /// What was checked elsewhere, or before its timing only, ranks among the verified from now on, and what failed
+    /// before is refused no longer.
+    void accept(const Record& record, const Verification& v, const PresentGpu& gpu) {
         ++verified_;
+        store_.strike_negative(named(record, gpu));
         Record checked = record;
         checked.verified = Verified::verified;
         checked.max_error = std::max(record.max_error, v.largest_error);
@@ -111,16 +114,24 @@ private:
                                                        {"largest_error", v.largest_error}}));
     }
 
+    /// A config on a problem, under the op's files of today: what a check tells about, even where the record is of
+    /// older ones.
+    Negative named(const Record& record, const PresentGpu& gpu) const {
+        const Op& op = session_.ops().find(record.source.op);
+        const Variant* variant = op.variant(record.config.variant);
+        return {.device_fp = gpu.identity.fp,
+                .source = variant ? template_of(op, *variant) : record.source,
+                .problem_key = record.problem.key,
+                .config = record.config};
+    }
+
     /// A record that fails now must not be dispatched any more, unless it is memory that is short at the moment.
     void report(const Record& record, const std::string& reason, Ending ending, const PresentGpu& gpu) {
         say_failed(record, reason, ending);
         if (ending == Ending::out_of_memory) return;
-        store_.put_negative({.device_fp = gpu.identity.fp,
-                             .source = record.source,
-                             .problem_key = record.problem.key,
-                             .config = record.config,
-                             .ending = ending},
-                            session_.environment(&gpu.identity));
+        Negative negative = named(record, gpu);
+        negative.ending = ending;
+        store_.put_negative(negative, session_.environment(&gpu.identity));
     }
 
     void say_failed(const Record& record, const std::string& reason, Ending ending) {

@@ -17,6 +17,7 @@
 
 #include "cache/store/schema.h"
 #include "cache/store/store.h"
+#include "tuner/model/cache_root.h"
 
 namespace autotune {
 
@@ -102,17 +103,8 @@ FileProbe probe_once(const fs::path& path) {
 
 fs::path Store::default_path() {
     if (const fs::path named = environment_path("AUTOTUNE_DB"); !named.empty()) return named;
-    fs::path root = environment_path("AUTOTUNE_CACHE_DIR");
-    if (root.empty()) {
-        fs::path cache = environment_path("XDG_CACHE_HOME");
-        if (cache.is_relative()) cache.clear();  // the XDG specification: relative paths are to be ignored
-        if (cache.empty()) {
-            const fs::path home = environment_path("HOME");
-            if (home.empty()) return {};
-            cache = home / ".cache";
-        }
-        root = cache / "autotune";
-    }
+    const fs::path root = cache_root();
+    if (root.empty()) return {};
     return root / std::to_string(schema_version) / "tune.db";
 }
 

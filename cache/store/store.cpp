@@ -208,6 +208,29 @@ void Store::put_negative(const Negative& negative, const Environment& environmen
     });
 }
 
+void Store::strike_negative(const Negative& negative) {
+    const std::vector<Negative> known = negatives(negative.source.op, negative.device_fp);
+    const bool refused = std::ranges::any_of(known, [&](const Negative& one) {
+        return one.config == negative.config && one.problem_key == negative.problem_key &&
+               one.source.hash() == negative.source.hash();
+    });
+    if (!refused) return;  // as nearly always: then nothing is written
+    impl_->write(false, [&] {
+        impl_->tune()
+            .query(
+                "DELETE FROM negative WHERE device = (SELECT id FROM device WHERE fp = ?) AND template = ? AND problem "
+                "= "
+                "(SELECT id FROM problem WHERE op = ? AND key = ?) AND config = (SELECT id FROM config WHERE op = ? "
+                "AND "
+                "variant = ? AND hash = ?)")
+            .bind(negative.device_fp, intern(impl_->tune(), negative.source), negative.source.op,
+                  std::span<const std::byte>{negative.problem_key}, negative.source.op, negative.config.variant,
+                  negative.config.hash())
+            .run();
+        impl_->count_generation();
+    });
+}
+
 std::size_t Store::fold_spools() {
     std::size_t count = 0;
     if (!impl_->opened.may_write) return count;

@@ -177,6 +177,8 @@ public:
     std::size_t put(std::span<const Record> records);
     /// Nothing happens where nothing is stored of the device or the problem: so nothing can be dispatched wrongly.
     void put_negative(const Negative& negative, const Environment& environment);
+    /// The config is refused no longer on that problem; its ending is not looked at.
+    void strike_negative(const Negative& negative);
     /// Folds spool files of finished processes into the database; returns how many records they held.
     std::size_t fold_spools();
 

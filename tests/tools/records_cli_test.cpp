@@ -76,6 +76,41 @@ TEST_F(RecordsCommandLine, ARecordThatFailsItsReCheckEndsWithFourAndIsNotChosenA
     EXPECT_EQ(why.out.find("answer: exact, " + config), std::string::npos) << why.out;
 }
 
+TEST_F(RecordsCommandLine, WhatPassesVerifyAfterAFailureIsChosenAgain) {
+    tune(pitched);
+    const std::string config = json::parse(scripted("query softmax --json").out)["config"]["text"];
+    ASSERT_EQ(scripted("verify softmax", "SCRIPTED_FAILS='" + config + "'").code, 4);
+    EXPECT_EQ(scripted("verify softmax").code, 0);
+    const Answer why = scripted(std::string{"why "} + pitched);
+    EXPECT_NE(why.out.find("answer: exact, " + config), std::string::npos) << why.out;
+}
+
+// Goal: a record of older files fails under the files of today, since those are what was checked.
+TEST_F(RecordsCommandLine, AStaleRecordThatFailsIsNotChosenAgainEither) {
+    tune(pitched);
+    std::string config;
+    {
+        Store store = Store::open({.path = folder / "cache/1/tune.db", .mode = Store::Mode::write});
+        Record stale = store.records({.op = "softmax", .winners_only = true}, {}).at(0);
+        config = stale.config.text();
+        stale.source.source_hash = std::string(64, '0');
+        store.put({&stale, 1});
+    }
+    ASSERT_EQ(scripted("verify softmax", "SCRIPTED_FAILS='" + config + "'").code, 4);
+    const Answer why = scripted(std::string{"why "} + pitched);
+    EXPECT_EQ(why.out.find("answer: exact, " + config), std::string::npos) << why.out;
+    EXPECT_EQ(why.out.find("answer: stale, " + config), std::string::npos) << why.out;
+}
+
+TEST_F(RecordsCommandLine, QueryRefusesAConditionOnWhatNoProblemHas) {
+    tune(pitched);
+    const Answer r = run("query softmax --where 'colls > 1'");
+    EXPECT_EQ(r.code, 1);
+    EXPECT_NE(r.err.find("--where names 'colls', which is no field of 'softmax'"), std::string::npos) << r.err;
+    EXPECT_NE(r.err.find("cols"), std::string::npos) << r.err;
+    EXPECT_EQ(run("query softmax --where 'cols > 1'").code, 0);
+}
+
 TEST_F(RecordsCommandLine, QueryShowsTheAlignmentAndLayoutThatWereTuned) {
     tune(pitched);
     const Answer table = run("query softmax");

@@ -73,6 +73,16 @@ void expect_configs(const Request& request, std::string_view typed) {
     }
 }
 
+TEST(Request, AnEmptyValueIsNotTakenForNone) {
+    EXPECT_EQ(message_of({"tune", "softmax", "--db", ""}), "--db takes a value, and an empty one is given");
+    EXPECT_EQ(message_of({"query", "--where="}), "--where takes a value, and none is given");
+}
+
+TEST(Request, AnAnswerHasOneForm) {
+    EXPECT_EQ(message_of({"query", "--json", "--csv"}), "--json and --csv are two forms of one answer");
+    EXPECT_EQ(message_of({"query", "--csv", "--as", "cpp"}), "--csv and --as are two forms of one answer");
+}
+
 TEST(Request, WithoutASubcommandItTunes) {
     const Request request = parse({"--op", "attention", "--gpu", "sm_86"});
     EXPECT_EQ(request.subcommand, "tune");

@@ -144,7 +144,7 @@ TEST_F(Resume, FreshTriesAllAgain) {
 
 TEST_F(Resume, AnInterruptedSearchStoresWhatItFoundAndSaysSo) {
     const pid_t pid = start("20");
-    std::this_thread::sleep_for(std::chrono::milliseconds{600});
+    while (printed_trials(out()).size() < 3) std::this_thread::sleep_for(std::chrono::milliseconds{10});
     kill(pid, SIGINT);
     EXPECT_EQ(wait_for(pid), 130);
     EXPECT_NE(out().find(R"("interrupted":true)"), std::string::npos);

@@ -19,7 +19,13 @@ using namespace std::chrono_literals;
 CompiledConfig judge(const Instance& instance, const Config& config, const BinariesResult& result) {
     CompiledConfig compiled{.config = config, .outcome = result.failure, .artefacts = {}};
     if (!result.binaries) return compiled;
-    const LaunchSequence sequence = instance.launches(config, 1);
+    LaunchSequence sequence;
+    try {
+        sequence = instance.launches(config, 1);
+    } catch (const EvaluationError& e) {
+        compiled.outcome = {.ending = Ending::not_valid, .reason = e.what()};
+        return compiled;
+    }
     const Resources used = resources_of(*result.binaries, sequence, instance.limits());
     const std::optional<Outcome> failure =
         gate(*instance.op().variant(config.variant), *result.binaries, sequence, instance.limits());

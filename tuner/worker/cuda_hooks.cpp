@@ -16,6 +16,7 @@
 #include "device/identity.h"
 #include "device/nvml.h"
 #include "device/support.h"
+#include "tuner/model/cache_root.h"
 #include "tuner/model/hashing.h"
 #include "tuner/worker/json_types.h"
 #include "tuner/worker/serve.h"
@@ -27,13 +28,7 @@ namespace fs = std::filesystem;
 
 /// Where support kernels are kept between runs: a folder of ours alone, or nowhere.
 fs::path support_folder() {
-    fs::path root;
-    if (const char* given = std::getenv("AUTOTUNE_CACHE_DIR"); given && *given)
-        root = given;
-    else if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg)
-        root = fs::path{xdg} / "autotune";
-    else if (const char* home = std::getenv("HOME"); home && *home)
-        root = fs::path{home} / ".cache/autotune";
+    const fs::path root = cache_root();
     if (root.empty()) return {};
     std::error_code error;
     fs::create_directories(root / "support", error);

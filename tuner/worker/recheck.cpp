@@ -97,7 +97,11 @@ std::optional<Outcome> Recheck::check_on(const Instance& problem, const Config& 
     throw_obstacle(result.obstacle);
     if (!result.binaries) return result.failure;
     TrialTask task = setting_.like;
-    task.candidate = candidate_task(problem, config, *result.binaries, held->task.slot);
+    try {
+        task.candidate = candidate_task(problem, config, *result.binaries, held->task.slot);
+    } catch (const EvaluationError& e) {  // of a launch's geometry, which no constraint forbids
+        return Outcome{.ending = Ending::not_valid, .reason = e.what()};
+    }
     task.measure = false;
     task.twice = true;
     task.plan.drop_above_us = 0;

@@ -97,10 +97,10 @@ std::vector<Instance> small_problems(const Instance& instance) {
     return found;
 }
 
-ReferenceDesk::ReferenceDesk(std::filesystem::path worker, std::filesystem::path host_cache, RunLane& lane,
+ReferenceDesk::ReferenceDesk(std::filesystem::path worker, std::filesystem::path cache, RunLane& lane,
                              CompiledSources& store, StageLog& log)
     : worker_{std::move(worker)},
-      host_cache_{std::move(host_cache)},
+      cache_{std::move(cache)},
       lane_{lane},
       store_{store},
       log_{log},
@@ -201,17 +201,23 @@ std::shared_ptr<const HeldProblem> ReferenceDesk::make(const Instance& instance,
 EvaluateTask ReferenceDesk::evaluation_of(const Instance& instance, std::uint64_t seed,
                                           const std::vector<TensorTask>& tensors) {
     const Op& op = instance.op();
-    const HostCompiler compiler{.cache = host_cache_};
+    const auto compiled = [&](const std::string& file) {
+        if (cache_.empty())
+            throw Error{Error::Kind::usage,
+                        fmt::format("there is no folder to keep the compiled '{}' in: HOME is not set", file),
+                        "export AUTOTUNE_CACHE_DIR=/a/folder/of/yours"};
+        return compile_user_code(op, file, {.cache = cache_ / "host"}).string();
+    };
     EvaluateTask task{.op = op.name,
                       .tensors = tensors,
                       .fields = field_tasks(instance),
                       .seed = seed,
                       .threads = static_cast<int>(usable_threads())};
     if (op.reference.kind == Reference::Kind::cpp && has_user_code(op, op.reference.cpp))
-        task.library = compile_user_code(op, op.reference.cpp, compiler).string();
+        task.library = compiled(op.reference.cpp);
     else if (op.reference.kind == Reference::Kind::cpp && !op.reference.cpp.empty())
         task.op = std::filesystem::path{op.reference.cpp}.stem().string();
-    if (!op.inputs_cpp.empty()) task.inputs_library = compile_user_code(op, op.inputs_cpp, compiler).string();
+    if (!op.inputs_cpp.empty()) task.inputs_library = compiled(op.inputs_cpp);
     return task;
 }
 

@@ -21,8 +21,9 @@ namespace autotune {
 /// on a small, ragged problem.
 class ReferenceDesk {
 public:
-    /// lane, store, log: outlive this. host_cache: where a user's compiled references are kept.
-    ReferenceDesk(std::filesystem::path worker, std::filesystem::path host_cache, RunLane& lane, CompiledSources& store,
+    /// lane, store, log: outlive this. cache: the folder in which a user's compiled references are
+    /// kept, in `host`; empty: there is none.
+    ReferenceDesk(std::filesystem::path worker, std::filesystem::path cache, RunLane& lane, CompiledSources& store,
                   StageLog& log);
     ~ReferenceDesk();
     ReferenceDesk(const ReferenceDesk&) = delete;
@@ -51,7 +52,7 @@ private:
     bool anchored(const Instance& instance);
     void anchor(const Instance& small);
 
-    std::filesystem::path worker_, host_cache_;
+    std::filesystem::path worker_, cache_;
     RunLane& lane_;
     CompiledSources& store_;
     StageLog& log_;

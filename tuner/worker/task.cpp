@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace autotune {
 namespace {
@@ -14,6 +16,15 @@ std::uint64_t misalign_of(const Instance& instance, const BoundTensor& tensor) {
     return 0;
 }
 
+/// What a reference sees of a real as a whole number: towards zero, and the nearest there is beyond 64 bits.
+std::int64_t whole(double real) {
+    constexpr double limit = 9223372036854775808.0;
+    if (std::isnan(real)) return 0;
+    if (real >= limit) return std::numeric_limits<std::int64_t>::max();
+    if (real < -limit) return std::numeric_limits<std::int64_t>::min();
+    return static_cast<std::int64_t>(real);
+}
+
 FieldTask field_task(const std::string& name, const Value& value) {
     FieldTask field{.name = name};
     if (const auto* flag = std::get_if<bool>(&value))
@@ -22,7 +33,7 @@ FieldTask field_task(const std::string& name, const Value& value) {
         field.integer = *integer;
     else if (const auto* real = std::get_if<double>(&value)) {
         field.real = *real;
-        field.integer = static_cast<std::int64_t>(*real);
+        field.integer = whole(*real);
         return field;
     } else {
         field.text = std::get<std::string>(value);

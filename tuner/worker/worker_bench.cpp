@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <deque>
 #include <limits>
 #include <map>
@@ -14,6 +13,7 @@
 
 #include "autotune/error.h"
 #include "device/identity.h"
+#include "tuner/model/cache_root.h"
 #include "tuner/model/space.h"
 #include "tuner/worker/candidate_task.h"
 #include "tuner/worker/compiled_sources.h"
@@ -34,13 +34,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-std::filesystem::path usual_cache_dir() {
-    if (const char* given = std::getenv("AUTOTUNE_CACHE_DIR"); given && *given) return given;
-    if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) return std::filesystem::path{xdg} / "autotune";
-    if (const char* home = std::getenv("HOME"); home && *home) return std::filesystem::path{home} / ".cache/autotune";
-    return "/tmp/autotune-cache";
-}
 
 struct Trial {
     Config config;
@@ -72,7 +65,7 @@ public:
                        .times_expected = 10}},
           store_{{.worker = options_.worker, .workers = options.compile_workers, .limit_s = options.compile_limit_s},
                  options.keep_artefacts ? std::numeric_limits<std::size_t>::max() : 256},
-          references_{options_.worker, options_.cache_dir / "host", lane_, store_, log_} {}
+          references_{options_.worker, options_.cache_dir, lane_, store_, log_} {}
 
     ~RealBench() override {
         {
@@ -101,7 +94,7 @@ public:
 private:
     static WorkerOptions with_paths(WorkerOptions options) {
         options.worker = find_worker(options.worker);
-        if (options.cache_dir.empty()) options.cache_dir = usual_cache_dir();
+        if (options.cache_dir.empty()) options.cache_dir = cache_root();
         return options;
     }
 
@@ -273,7 +266,9 @@ void RealBench::take_binaries(const std::shared_ptr<Trial>& trial, BinariesResul
         if (first_done_ || trial == first_)
             lane_.thread().post(job);
         else
-            held_back_.push_back(job);  // the default sets the method, and what others are measured against
+            held_back_.push_back(job);    // the default sets the method, and what others are measured against
+    } catch (const EvaluationError& e) {  // of a launch's geometry
+        finish(trial, {.ending = Ending::not_valid, .reason = e.what()});
     } catch (const std::exception& e) {
         finish(trial, {.ending = Ending::compile_failed, .reason = e.what()});
     }
