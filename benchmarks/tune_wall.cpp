@@ -92,9 +92,11 @@ int run(const std::string& folder, Effort effort, bool with_referee) {
                    trial.outcome.compile_ms, trial.outcome.check_ms, trial.outcome.time_ms, trial.outcome.reason);
     };
     const Tuning tuning = tune(*bench, instance, search, events);
-    fmt::print("{:6.3f} s  last trial\n{:6.3f} s  verified: {} problems, {} seeds, largest error {:.2f} of the bound\n",
-               last_trial_s, elapsed_s(), tuning.verification.problems, tuning.verification.seeds,
-               tuning.verification.largest_error);
+    fmt::print(
+        "{:6.3f} s  last trial\n{:6.3f} s  verified: {} sets of inputs of {} problems, largest error {:.2f} of the "
+        "bound\n",
+        last_trial_s, elapsed_s(), tuning.verification.inputs, tuning.verification.problems,
+        tuning.verification.largest_error);
     if (!tuning.best) return 2;
     for (const Ranked& ranked : tuning.ranking)
         fmt::print("  {:9.2f} us [{:.2f}, {:.2f}]{} {}\n", ranked.time_us, ranked.low_us, ranked.high_us,

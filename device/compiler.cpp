@@ -15,6 +15,7 @@
 #include "device/identity.h"
 #include "device/nvrtc.h"
 #include "device/owned.h"
+#include "device/temporary_folder.h"
 
 namespace autotune {
 namespace {
@@ -156,14 +157,6 @@ void grow_header_heap(nvrtcProgram program) {
                 "their include folder"};
 }
 
-std::string make_folder() {
-    std::error_code error;
-    std::filesystem::path base = std::filesystem::temp_directory_path(error);
-    if (error) base = "/tmp";
-    std::string pattern = (base / "autotune-pch-XXXXXX").string();
-    return mkdtemp(pattern.data()) ? pattern : std::string{};
-}
-
 }  // namespace
 
 std::string nearest_arch(std::string_view wanted, std::span<const int> known, std::string_view compiler) {
@@ -213,10 +206,7 @@ Compiler::Compiler(std::span<const std::string> include_folders) {
     for (const std::string& folder : include_folders) include_options_.push_back("-I" + folder);
 }
 
-Compiler::~Compiler() {
-    std::error_code ignored;
-    if (!header_folder_.empty()) std::filesystem::remove_all(header_folder_, ignored);
-}
+Compiler::~Compiler() = default;
 
 CompileResult Compiler::compile(const CompileRequest& request) {
     const Nvrtc& compiler = nvrtc();
@@ -233,9 +223,9 @@ CompileResult Compiler::compile(const CompileRequest& request) {
     const bool precompile =
         request.precompiled_headers && compiler.calls.nvrtcGetPCHCreateStatus && has_header_stop(request.source);
     options.insert(options.end(), request.options.begin(), request.options.end());
-    if (precompile && header_folder_.empty()) header_folder_ = make_folder();
-    if (precompile && !header_folder_.empty()) {
-        const std::string folder = header_folder_ + "/" + header_key(request, options);
+    if (precompile && !header_folder_) header_folder_ = std::make_unique<TemporaryFolder>("pch");
+    if (precompile && !header_folder_->path().empty()) {
+        const std::string folder = (header_folder_->path() / header_key(request, options)).string();
         std::error_code error;
         std::filesystem::create_directory(folder, error);
         if (!error) options.insert(options.end(), {"-pch", "--pch-dir=" + folder, "--pch-messages=false"});

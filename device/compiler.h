@@ -1,6 +1,7 @@
 #ifndef AUTOTUNE_DEVICE_COMPILER_H
 #define AUTOTUNE_DEVICE_COMPILER_H
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,6 +49,8 @@ std::string nearest_arch(std::string_view wanted, std::span<const int> known, st
 /// throws  Error{usage} for a define that is no identifier or has a line break in its text
 std::string with_defines(std::string_view source, std::string_view name, std::span<const Define> defines);
 
+class TemporaryFolder;
+
 /// Compiles with NVRTC: cubin and PTX of one compile. One thread calls it; a pool of processes, not threads, makes
 /// compiles run side by side. Its folder of precompiled headers is its own and goes with it.
 class Compiler {
@@ -68,7 +71,7 @@ public:
     static std::span<const std::string_view> fixed_options() noexcept;
 
 private:
-    std::string header_folder_;  ///< made at the first source that can use it
+    std::unique_ptr<TemporaryFolder> header_folder_;  ///< made at the first source that can use it
     std::vector<std::string> include_options_;
 };
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "autotune/error.h"
@@ -84,10 +85,15 @@ Finding find_headers() {
 }
 
 Finding find_worker_program() {
+    std::filesystem::path worker;
     try {
-        return {"ok", "worker", find_worker({}).string(), ""};
+        worker = find_worker({});
+        list_devices({.worker = worker});  // it starts, and answers as a worker does
+        return {"ok", "worker", worker.string(), ""};
     } catch (const Error& e) {
-        return {"fail", "worker", e.what(), e.help()};
+        if (worker.empty()) return {"fail", "worker", e.what(), e.help()};
+        return {"fail", "worker", fmt::format("'{}' does not answer as a worker does: {}", worker.string(), e.what()),
+                "unset AUTOTUNE_WORKER, or set it to the autotune-worker that came with this program"};
     }
 }
 

@@ -200,6 +200,7 @@ WorkerOptions Session::worker_options(int ordinal) const {
     options.trial_limit_s = request_.trial_limit_s;
     options.effort = request_.effort;
     options.seed = request_.seed;
+    options.note = [&console = console_](const std::string& text) { console.note(text); };
     return options;
 }
 

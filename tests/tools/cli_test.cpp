@@ -141,6 +141,12 @@ TEST_F(CommandLine, CheckFailsForAKernelThatDoesNotCompile) {
     EXPECT_NE(r.out.find("half16"), std::string::npos) << r.out;
 }
 
+TEST_F(CommandLine, DoctorTakesNoOtherProgramForTheWorker) {
+    const Answer r = shell("AUTOTUNE_WORKER=/bin/true '" AUTOTUNE_BINARY_DIR "/bin/autotune' doctor");
+    EXPECT_EQ(r.code, 3);
+    EXPECT_NE(r.out.find("fail  worker"), std::string::npos) << r.out;
+}
+
 TEST_F(CommandLine, EveryJsonLineParsesAndNothingElseIsOnStdout) {
     for (const std::string words : {"ops --json", "space gemm --gpu sm_80 --json", "doctor --json",
                                     "check softmax --gpu sm_86 --json --problem rows=4,cols=64"}) {

@@ -37,14 +37,6 @@ std::uint64_t default_memory_bytes() {
     return std::clamp<std::uint64_t>(total / 4, 1ull << 30, 4ull << 30);
 }
 
-std::filesystem::path make_scratch() {
-    std::error_code error;
-    std::filesystem::path base = std::filesystem::temp_directory_path(error);
-    if (error) base = "/tmp";
-    std::string pattern = (base / "autotune-compile-XXXXXX").string();
-    return mkdtemp(pattern.data()) ? pattern : std::string{};
-}
-
 Outcome failed(Ending ending, std::string reason, std::string log) {
     constexpr std::size_t most = 64 * 1024;
     if (log.size() > most) log.erase(0, log.size() - most);
@@ -94,7 +86,7 @@ struct CompilePool::Worker {
     Clock::time_point since{};
 };
 
-CompilePool::CompilePool(CompilePoolOptions options) : options_{std::move(options)}, scratch_{make_scratch()} {
+CompilePool::CompilePool(CompilePoolOptions options) : options_{std::move(options)} {
     options_.worker = find_worker(options_.worker);
     if (options_.memory_bytes == 0) options_.memory_bytes = default_memory_bytes();
     wake_ = Fd{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
@@ -110,8 +102,6 @@ CompilePool::~CompilePool() {
     }
     eventfd_write(wake_.get(), 1);
     thread_.join();
-    std::error_code ignored;
-    if (!scratch_.empty()) std::filesystem::remove_all(scratch_, ignored);
 }
 
 void CompilePool::submit(CompileTask task, Done done, bool urgent) {
@@ -181,7 +171,7 @@ void CompilePool::start(Worker& worker) {
     worker.reader = FrameReader{};
     worker.ready = false;
     std::vector<std::string> arguments{"--compile", "--memory-bytes", std::to_string(options_.memory_bytes)};
-    if (!scratch_.empty()) arguments.insert(arguments.end(), {"--scratch", scratch_.string()});
+    if (!scratch_.path().empty()) arguments.insert(arguments.end(), {"--scratch", scratch_.path().string()});
     worker.since = Clock::now();
     try {
         worker.process = Process::start({.program = options_.worker, .arguments = arguments});

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "autotune/error.h"
+#include "device/temporary_folder.h"
 #include "tuner/model/outcome.h"
 #include "tuner/worker/process.h"
 #include "tuner/worker/task.h"
@@ -81,7 +82,7 @@ private:
     void finish(Worker& worker, Compiled result);
 
     CompilePoolOptions options_;
-    std::filesystem::path scratch_;
+    const TemporaryFolder scratch_{"compile"};
     Fd wake_;
     std::vector<std::unique_ptr<Worker>> workers_;
     mutable std::mutex mutex_;

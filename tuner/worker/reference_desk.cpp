@@ -26,7 +26,7 @@ constexpr double first_guess_flops = 4e8;
 constexpr double most_small_flops = 2e8;
 constexpr std::size_t most_anchors = 2;
 constexpr int anchor_slot = 2;
-constexpr Patience unhurried{.limit_s = 600, .least_s = 600};
+constexpr Patience unhurried{.limit_s = longest_reference_s, .least_s = longest_reference_s};
 
 bool is_special(const std::vector<TensorTask>& tensors) {
     return std::ranges::any_of(tensors,

@@ -16,6 +16,9 @@
 
 namespace autotune {
 
+/// What one run of a reference may take.
+inline constexpr double longest_reference_s = 600;
+
 /// Makes problems ready to be held: chooses the reference and gets it. A C++ reference runs in a worker of its own
 /// where that takes a fraction of a second; else the op's device reference stands in, after it agreed with the C++ one
 /// on a small, ragged problem.

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "device/device.h"
@@ -19,8 +21,9 @@ struct WorkerOptions {
     double compile_limit_s = 30;
     double trial_limit_s = 10;  ///< of one step of a trial where nothing better is known
     Effort effort = Effort::normal;
-    std::uint64_t seed = 1;           ///< of inputs and of the order in rounds
-    bool keep_artefacts = false;      ///< of all configs, not only of the latest
+    std::uint64_t seed = 1;                             ///< of inputs and of the order in rounds
+    bool keep_artefacts = false;                        ///< of all configs, not only of the latest
+    std::function<void(const std::string&)> note = {};  ///< told what takes unusually long, on the thread that waits
     std::filesystem::path cache_dir;  ///< where a user's compiled references are kept; empty: the usual cache root
 };
 
