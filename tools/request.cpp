@@ -27,7 +27,8 @@ constexpr std::string_view exit_codes =
 std::string general_help() {
     std::string text =
         "autotune: finds, checks and stores the fastest config of a CUDA kernel\n\n"
-        "  autotune [SUB] [OP [PROBLEM]] [flags]      without SUB: tune\n\n";
+        "  autotune SUB [OP [PROBLEM]] [flags]\n"
+        "  autotune --op OP [--problem PROBLEM] [flags]      the same as tune\n\n";
     for (const Subcommand& row : subcommands()) text += fmt::format("  {:<10}{}\n", row.name, row.about);
     text += "\n  autotune SUB --help    the flags of one\n  autotune --version\n\nautotune help TOPIC:\n";
     for (const HelpPage& page : help_pages()) text += fmt::format("  {:<13}{}\n", page.topic, page.about());

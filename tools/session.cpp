@@ -109,10 +109,11 @@ Session::Session(const Request& request, Console& console) : request_{request}, 
 }
 
 const Op& Session::op() const {
-    if (request_.op.empty())
-        throw usage(fmt::format("{} needs an op", request_.subcommand),
-                    fmt::format("autotune {} softmax", request_.subcommand));
-    return ops_.find(request_.op);
+    if (!request_.op.empty()) return ops_.find(request_.op);
+    const std::vector<const Op*> own = ops_.added();
+    if (own.size() == 1) return *own.front();
+    throw usage(fmt::format("{} needs an op", request_.subcommand),
+                fmt::format("autotune {} {}", request_.subcommand, own.empty() ? "softmax" : own.front()->name));
 }
 
 std::vector<AskedProblem> Session::problems() const {

@@ -35,7 +35,7 @@ public:
     Session(const Request& request, Console& console);
 
     const OpSet& ops() const noexcept { return ops_; }
-    /// The op that was named; throws Error{usage} when none was.
+    /// The op that was named, else the only one of --ops; throws Error{usage} when there is none such.
     const Op& op() const;
     /// Of --problem and --problems; the op's default problem when there is none. Throws Error{usage}.
     std::vector<AskedProblem> problems() const;

@@ -147,6 +147,16 @@ TEST_F(CommandLine, DoctorTakesNoOtherProgramForTheWorker) {
     EXPECT_NE(r.out.find("fail  worker"), std::string::npos) << r.out;
 }
 
+TEST_F(CommandLine, TheOnlyOpOfAFolderNeedsNoName) {
+    ASSERT_EQ(run("new own").code, 0);
+    const Answer r = run("space --ops own --gpu sm_90");
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_EQ(r.out.rfind("scale ", 0), 0u) << r.out;
+    const Answer none = run("space --gpu sm_90");
+    EXPECT_EQ(none.code, 1);
+    EXPECT_NE(none.err.find("space needs an op"), std::string::npos) << none.err;
+}
+
 TEST_F(CommandLine, EveryJsonLineParsesAndNothingElseIsOnStdout) {
     for (const std::string words : {"ops --json", "space gemm --gpu sm_80 --json", "doctor --json",
                                     "check softmax --gpu sm_86 --json --problem rows=4,cols=64"}) {

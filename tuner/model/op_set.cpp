@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "autotune/error.h"
 #include "tuner/model/builtin_ops.h"
 #include "tuner/model/suggest.h"
@@ -51,6 +53,14 @@ std::vector<const Op*> OpSet::all() const {
     std::vector<const Op*> all;
     for (const auto& [name, op] : ops_) all.push_back(op);
     return all;
+}
+
+std::vector<const Op*> OpSet::added() const {
+    std::vector<const Op*> ops = all();
+    std::erase_if(ops, [&](const Op* op) {
+        return std::ranges::find(owned_, op, &std::unique_ptr<const Op>::get) == owned_.end();
+    });
+    return ops;
 }
 
 }  // namespace autotune

@@ -29,6 +29,8 @@ public:
     const Op* find_or_null(std::string_view name) const noexcept;
     /// By name.
     std::vector<const Op*> all() const;
+    /// Those that were added and still stand, by name.
+    std::vector<const Op*> added() const;
 
 private:
     struct None {};
