@@ -5,14 +5,15 @@
 #include <algorithm>
 #include <array>
 
-#include "device/emulator/block.h"
+#include "device/emulator/cluster.h"
 #include "device/emulator/fault.h"
 
 namespace autotune::emulator {
 namespace {
 
 constexpr std::array<const char*, 3> doing{"a load", "a store", "an atomic access"};
-constexpr std::array<const char*, 5> spaces{"generic", "global", "shared", "local", "parameter"};
+constexpr std::array<const char*, 6> spaces{"generic", "global",    "shared",
+                                            "local",   "parameter", "the cluster's shared"};
 
 const char* doing_of(Access access) { return doing[static_cast<std::size_t>(access)]; }
 
@@ -61,6 +62,9 @@ std::uint64_t full_address(const Warp& w, Space space, std::uint64_t at) {
         case ByteState::pending:
             fail(w, op, lane, DeviceFault::Kind::race,
                  subject + " touches the target of an asynchronous copy that was not waited for", place, address);
+        case ByteState::reading:
+            fail(w, op, lane, DeviceFault::Kind::race,
+                 subject + " overwrites what an asynchronous operation that was not waited for reads", place, address);
         default:
             fail(w, op, lane, DeviceFault::Kind::invalid_access, subject + " touches an mbarrier", place, address);
     }
@@ -122,6 +126,7 @@ void check_states(Warp& w, const Op& op, std::uint32_t m, Space space, const std
             if (state == ByteState::initialised) continue;
             const bool wrong = state == ByteState::uninitialised ? access != Access::store && checks.uninitialised
                                : state == ByteState::pending     ? checks.races
+                               : state == ByteState::reading     ? access != Access::load && checks.races
                                                                  : checks.memory;
             if (!wrong) continue;
             const bool may_be_race =
@@ -213,7 +218,7 @@ void count_access(Warp& w, std::uint32_t m, Space space, const std::uint64_t* at
         } else {
             ++counters.atomic_requests;
         }
-    } else if (space == Space::shared) {
+    } else if (space == Space::shared || space == Space::cluster) {
         const std::uint32_t passes = wavefronts(m, at, bytes);
         const auto groups = static_cast<std::uint32_t>(bytes >= 16 ? 4 : bytes == 8 ? 2 : 1);
         const int group = lanes / static_cast<int>(groups);
@@ -263,7 +268,10 @@ Space resolve(Warp& w, const Op& op, std::uint32_t m, std::int32_t row, std::int
         at[i] -= start + view.start;
         wrong |= at[i] >= view.size || bytes > view.size - at[i];
     }
-    if (wrong || (low_bits & (bytes - 1)) != 0) bad_access(w, op, m, found, at, bytes, access);
+    if (wrong || (low_bits & (bytes - 1)) != 0) {
+        const bool near = found == Space::shared && (low_bits & (bytes - 1)) == 0;
+        if (!near || !reach_cluster(w, op, m, at, bytes, found)) bad_access(w, op, m, found, at, bytes, access);
+    }
     return found;
 }
 

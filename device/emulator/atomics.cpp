@@ -104,6 +104,10 @@ std::uint64_t updated(AtomicOperation what, PtxType type, std::uint64_t old, std
 
 }  // namespace
 
+std::uint64_t combined(AtomicOperation what, PtxType type, std::uint64_t old, std::uint64_t with) {
+    return updated(what, type, old, with, 0);
+}
+
 void atomic(Warp& w, const Op& op, std::uint32_t m) {
     if (m == 0) return go_on(w, w.pc + 1);
     const auto what = static_cast<AtomicOperation>(op.small & 0xff);

@@ -2,6 +2,7 @@
 #define AUTOTUNE_DEVICE_EMULATOR_BLOCK_H
 
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,9 +12,11 @@
 #include "device/emulator/counters.h"
 #include "device/emulator/fault.h"
 #include "device/emulator/memory.h"
+#include "device/emulator/phase_barriers.h"
 #include "device/emulator/program.h"
 #include "device/emulator/races.h"
 #include "device/emulator/warp.h"
+#include "device/emulator/wgmma.h"
 #include "device/launch.h"
 
 namespace autotune::emulator {
@@ -64,10 +67,25 @@ struct Block {
     std::uint64_t number = 0;
     std::vector<Warp> warps;
     std::vector<std::byte> registers;
-    std::vector<std::byte> shared;
-    std::vector<std::uint8_t> shared_states;
+    struct Cluster* cluster = nullptr;
+    std::uint32_t rank = 0;  ///< in its cluster
+    bool started = false;    ///< something of it has run
+    /// The last access to its shared memory by another block, and how often the cluster's barrier had opened by then.
+    struct Reached {
+        const Op* op = nullptr;
+        const Warp* warp = nullptr;
+        int lane = 0;
+        std::uint32_t phase = 0;
+    };
+    Reached reached;
+    std::byte* shared = nullptr;
+    std::uint8_t* shared_states = nullptr;            ///< null: none are kept
+    std::vector<std::uint32_t> cluster_knowledge[2];  ///< what arrived at the cluster's barrier, by phase: for races
     SharedRaces races;
     std::array<Barrier, 16> barriers;
+    std::map<std::uint32_t, PhaseBarrier> phase_barriers;  ///< by offset in shared memory
+    std::vector<BulkFlight> flights;
+    std::vector<Warpgroup> warpgroups;
     /// A read of shared memory that was never written: told at the end of the block, unless a race explains it.
     std::optional<Report> deferred;
     std::uint32_t live_threads = 0;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "device/emulator/block.h"
+#include "device/emulator/cluster.h"
 #include "device/emulator/fault.h"
 #include "device/emulator/print.h"
 
@@ -17,12 +17,12 @@ constexpr std::uint32_t deepest_call = 64;
 void find_meeting(Warp& w) {
     w.meet = no_pc;
     for (const Fragment& other : w.others)
-        if (other.wait != Fragment::Wait::barrier && other.pc > w.pc) w.meet = std::min(w.meet, other.pc);
+        if (!waits_outside(other) && other.pc > w.pc) w.meet = std::min(w.meet, other.pc);
 }
 
 void merge_here(Warp& w) {
     std::erase_if(w.others, [&](const Fragment& other) {
-        const bool here = other.pc == w.pc && other.wait != Fragment::Wait::barrier;
+        const bool here = other.pc == w.pc && !waits_outside(other);
         if (here) w.mask |= other.mask;
         return here;
     });
@@ -86,9 +86,8 @@ void choose(Warp& w) {
     auto untried = w.others.end();
     bool at_barrier = false;
     for (auto i = w.others.begin(); i != w.others.end(); ++i) {
-        at_barrier |= i->wait == Fragment::Wait::barrier;
-        if (i->wait != Fragment::Wait::barrier && !i->tried && (untried == w.others.end() || i->pc < untried->pc))
-            untried = i;
+        at_barrier |= waits_outside(*i);
+        if (!waits_outside(*i) && !i->tried && (untried == w.others.end() || i->pc < untried->pc)) untried = i;
     }
     if (untried != w.others.end()) {
         untried->tried = true;
@@ -151,11 +150,16 @@ void split_off(Warp& w, std::uint32_t going, std::uint32_t pc) {
     w.mask &= ~going;
 }
 
-void release(Warp& w, std::uint32_t barrier) {
+void release(Warp& w, std::uint32_t barrier) { wake(w, Fragment::Wait::barrier, barrier); }
+
+void wake(Warp& w, Fragment::Wait wait, std::uint32_t barrier) {
+    bool any = false;
     for (Fragment& other : w.others) {
-        if (other.wait != Fragment::Wait::barrier || other.barrier != barrier) continue;
+        if (other.wait != wait || (other.barrier != barrier && other.barrier != no_pc && barrier != no_pc)) continue;
         other.wait = Fragment::Wait::none;
+        any = true;
     }
+    if (!any) return;
     if (w.mask != 0) return find_meeting(w);
     w.stop = false;
     choose(w);
@@ -333,6 +337,10 @@ void leave(Warp& w, const Op& op, std::uint32_t m) {
 
 void leave_kernel(Warp& w, const Op&, std::uint32_t m) {
     if (m == 0) return go_on(w, w.pc + 1);
+    for (const BulkRead& read : w.bulk_reads)
+        if (m >> read.lane & 1)
+            fail(w, *read.op, read.lane, DeviceFault::Kind::race,
+                 "a thread exits, and has not waited for a bulk copy out of its shared memory,");
     const std::uint32_t staying = w.mask & ~m, pc = w.pc;
     w.live &= ~m;
     w.block->live_threads -= static_cast<std::uint32_t>(__builtin_popcount(m));
@@ -343,6 +351,7 @@ void leave_kernel(Warp& w, const Op&, std::uint32_t m) {
     } else {
         choose(w);
     }
+    leave_cluster(w, m);
     settle_barriers(*w.block);
 }
 

@@ -25,6 +25,8 @@ void next_fragment(Warp& warp);
 void split_off(Warp& warp, std::uint32_t lanes_going, std::uint32_t pc);
 /// Fragments of the warp that wait at a barrier of the block go on.
 void release(Warp& warp, std::uint32_t barrier);
+/// The same for any kind of wait; `barrier` of all of them where either is no_pc.
+void wake(Warp& warp, Fragment::Wait wait, std::uint32_t barrier);
 /// Lets another fragment run soon: the op spins.
 void yield_lanes(Warp& warp);
 

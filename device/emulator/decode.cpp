@@ -39,6 +39,9 @@ void Decoder::run() {
         module_places_[one.name] = {Space::global, at, at};
     }
     lay_out_functions();
+    for (const Function& one : program_.module.functions)
+        for (const Instruction& instruction : one.instructions)
+            program_.has_wgmma |= instruction.opcode.starts_with("wgmma");
     for (number_ = 0; number_ < program_.module.functions.size(); ++number_) {
         function_ = &program_.module.functions[number_];
         decode_function();
@@ -166,6 +169,10 @@ void Decoder::decode_function() {
             base.guard = register_rows_[guard];
             base.guard_flip = instruction.guard_negated ? all_lanes : 0;
         }
+        const auto first = static_cast<std::uint32_t>(program_.operand_list.size());
+        if (program_.has_wgmma)
+            for (const Operand& operand : instruction.operands) list_operands(operand);
+        program_.operand_rows.emplace_back(first, static_cast<std::uint32_t>(program_.operand_list.size()) - first);
         const std::size_t before = program_.ops.size(), fixes = fixes_.size();
         try {
             decode_instruction(*this, instruction, base);
@@ -183,6 +190,7 @@ void Decoder::decode_function() {
     end.imm = number_;
     end.instruction = static_cast<std::uint32_t>(program_.names.size());
     program_.names.push_back("ret");
+    program_.operand_rows.emplace_back(0, 0);
     program_.text_lines.push_back(0);
     program_.ops.push_back(end);
     made.last = static_cast<std::uint32_t>(program_.ops.size());
@@ -190,6 +198,12 @@ void Decoder::decode_function() {
     for (const Label& one : function_->labels) labels_[{one.name, one.scope}] = starts[one.instruction];
     finish_branches();
     special_rows_.clear();
+}
+
+/// Its registers other than predicates.
+void Decoder::list_operands(const Operand& operand) {
+    if (register_bytes(operand) > 0) program_.operand_list.push_back(register_rows_[operand.number]);
+    for (const Operand& part : operand.parts) list_operands(part);
 }
 
 std::uint32_t Decoder::label(std::string_view name, std::uint32_t scope) const {

@@ -2,6 +2,8 @@
 #include <array>
 
 #include "device/emulator/accesses.h"
+#include "device/emulator/bulk_copies.h"
+#include "device/emulator/cluster.h"
 #include "device/emulator/control.h"
 #include "device/emulator/decode_parts.h"
 
@@ -36,7 +38,7 @@ void is_space(Warp& w, const Op& op, std::uint32_t m) {
 
 Space named_space(Modifiers& mods) {
     if (mods.take("global") || mods.take("const")) return Space::global;
-    if (mods.take("shared") || mods.take("shared::cta")) return Space::shared;
+    if (mods.take("shared") || mods.take("shared::cta") || mods.take("shared::cluster")) return Space::shared;
     if (mods.take("local")) return Space::local;
     if (mods.take("param") || mods.take("param::entry")) return Space::param;
     throw Refused{};
@@ -73,8 +75,12 @@ void move_parts(Decoder& d, const Instruction& in, Op op, PtxType type) {
 }  // namespace
 
 void decode_nothing(Decoder& d, const Instruction& in, Op op, Modifiers& mods) {
-    if (mods.base() == "fence" && mods.take("mbarrier_init")) throw Refused{};
     (void)in;
+    if (mods.base() == "fence" && mods.take("proxy") && mods.take("async")) {
+        op.run = proxy_fence;
+        op.kind = OpClass::other;
+        return d.emit(op);
+    }
     op.run = do_nothing;
     op.kind = OpClass::other;
     d.emit(op);
@@ -134,6 +140,25 @@ void decode_isspacep(Decoder& d, const Instruction& in, Op op, Modifiers& mods) 
     d.emit(op);
 }
 
+/// mapa and getctarank.
+void decode_cluster_address(Decoder& d, const Instruction& in, Op op, Modifiers& mods) {
+    const bool map = mods.base() == "mapa";
+    const bool shared = mods.take("shared::cluster");
+    const PtxType type = mods.type();
+    const int bytes = bytes_of(type);
+    if (!mods.empty() || in.operands.size() != (map ? 3u : 2u) || bytes < 4) throw Refused{};
+    op.small = static_cast<std::uint16_t>(bytes);
+    op.imm = shared ? 0 : static_cast<std::int64_t>(shared_window);
+    if (!shared && bytes != 8) throw Refused{};
+    op.d = d.target(in.operands[0], map ? bytes : 4);
+    if (op.d == 0) throw Refused{};
+    op.a = d.source(in.operands[1], word_of(bytes));
+    if (map) op.b = d.source(in.operands[2], PtxType::b32);
+    op.run = map ? map_address : rank_of_address;
+    op.kind = OpClass::move;
+    d.emit(op);
+}
+
 void decode_branch(Decoder& d, const Instruction& in, Op op, Modifiers& mods) {
     op.control = true;
     op.kind = OpClass::branch;
@@ -177,7 +202,16 @@ void decode_barrier(Decoder& d, const Instruction& in, Op op, Modifiers& mods) {
         op.kind = OpClass::collective;
         return d.emit(op);
     }
-    if (mods.take("cluster")) throw Refused{};
+    if (mods.take("cluster")) {
+        for (const std::string_view order : {"release", "relaxed", "acquire"}) mods.take(order);
+        const bool arrive = mods.take("arrive");
+        if (!arrive && !mods.take("wait")) throw Refused{};
+        op.small = mods.take("aligned") ? 1 : 0;
+        if (!mods.empty() || !operands.empty()) throw Refused{};
+        op.run = arrive ? cluster_arrive : cluster_wait;
+        d.partial_barrier();
+        return d.emit(op);
+    }
     mods.take("cta");
     const bool aligned = mods.take("aligned") || mods.base() == "bar";
     op.small = aligned ? 1 : 0;

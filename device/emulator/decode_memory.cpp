@@ -22,7 +22,7 @@ void drop_hints(Modifiers& mods) {
 
 Space space_taken(Modifiers& mods) {
     if (mods.take("global") || mods.take("const")) return Space::global;
-    if (mods.take("shared") || mods.take("shared::cta")) return Space::shared;
+    if (mods.take("shared") || mods.take("shared::cta") || mods.take("shared::cluster")) return Space::shared;
     if (mods.take("local")) return Space::local;
     if (mods.take("param") || mods.take("param::entry") || mods.take("param::func")) return Space::param;
     return Space::generic;
@@ -134,6 +134,8 @@ void decode_atomic(Decoder& d, const Instruction& in, Op op, Modifiers& mods) {
 
 void decode_copy(Decoder& d, const Instruction& in, Op op, Modifiers& mods) {
     if (!mods.take("async")) throw Refused{};
+    if (mods.take("mbarrier")) return decode_async_arrive(d, in, op, mods);
+    if (mods.take("bulk")) return decode_bulk(d, in, op, mods);
     op.kind = OpClass::copy_async;
     if (mods.take("commit_group")) {
         op.run = commit_copies;

@@ -19,6 +19,14 @@ void decode_copy(Decoder& decoder, const Instruction& instruction, Op op, Modifi
 void decode_matrix(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
 void decode_mma(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
 void decode_wmma(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+void decode_cluster_address(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+/// mbarrier.
+void decode_phase(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+/// cp.async.mbarrier.arrive, less what stands before `arrive`.
+void decode_async_arrive(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+/// cp.async.bulk and cp.reduce.async.bulk, less `async` and `bulk`.
+void decode_bulk(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
+void decode_wgmma(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
 void decode_branch(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
 void decode_barrier(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);
 void decode_collective(Decoder& decoder, const Instruction& instruction, Op op, Modifiers& modifiers);

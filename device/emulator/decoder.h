@@ -66,6 +66,7 @@ private:
     void lay_out_functions();
     void lay_out_registers();
     void decode_function();
+    void list_operands(const Operand& operand);
     void finish_branches();
     std::uint32_t local(std::uint32_t bytes, std::uint32_t align);
     void shared(const Variable& variable, std::vector<std::pair<std::uint32_t, std::uint32_t>>& ranges);

@@ -10,6 +10,7 @@
 #include "autotune/error.h"
 #include "device/compare.h"
 #include "device/emulator/scheduler.h"
+#include "device/emulator/tensor_record.h"
 #include "device/fill.h"
 #include "device/guards.h"
 #include "device/occupancy.h"
@@ -54,7 +55,15 @@ void pack(const Launch& launch, const emulator::DecodedFunction& kernel, const s
         } else if (const auto* const value = std::get_if<ValueArgument>(&launch.arguments[i])) {
             std::memcpy(to, value->bytes.data(), std::min<std::size_t>(formal.bytes, value->bytes.size()));
         } else {
-            fault(Kind::not_emulated, fmt::format("not emulated: the tensor map of '{}'", launch.entry));
+            const auto& map = std::get<TensorMapArgument>(launch.arguments[i]);
+            if (formal.bytes < emulator::tensor_map_bytes)
+                fault(Kind::launch_failed, fmt::format("argument {} of '{}' is a tensor map, and takes {} bytes", i,
+                                                       launch.entry, formal.bytes));
+            const std::string trouble =
+                emulator::encode_tensor_record(map, buffers.at(map.buffer).address, {to, emulator::tensor_map_bytes});
+            if (!trouble.empty())
+                fault(Kind::launch_failed,
+                      fmt::format("the tensor map in argument {} of '{}' is none: {}", i, launch.entry, trouble));
         }
     }
 }
@@ -85,8 +94,30 @@ void check_shape(const Launch& launch, const emulator::DecodedFunction& kernel, 
         fault(Kind::does_not_fit, fmt::format("'{}' is launched with a grid of {}x{}x{}, beyond the device's {}x{}x{}",
                                               launch.entry, launch.grid.x, launch.grid.y, launch.grid.z,
                                               limits.max_grid_x, limits.max_grid_y, limits.max_grid_z));
-    if (launch.cluster != Dim3{} || kernel.cluster[0] > 0)
-        fault(Kind::not_emulated, fmt::format("not emulated: the clusters of '{}'", launch.entry));
+}
+
+/// The cluster of a launch: what it asks for, or what the kernel was compiled for.
+Dim3 cluster_of(const Launch& launch, const emulator::DecodedFunction& kernel, const DeviceLimits& limits) {
+    const Dim3 own{kernel.cluster[0], kernel.cluster[1], kernel.cluster[2]};
+    if (own.x > 0 && launch.cluster != Dim3{} && launch.cluster != own)
+        fault(Kind::launch_failed,
+              fmt::format("'{}' is launched in clusters of {}x{}x{}, and compiled for {}x{}x{}", launch.entry,
+                          launch.cluster.x, launch.cluster.y, launch.cluster.z, own.x, own.y, own.z));
+    const Dim3 shape = own.x > 0 ? own : launch.cluster;
+    const std::uint64_t blocks = std::uint64_t{shape.x} * shape.y * shape.z;
+    if (blocks == 1) return shape;
+    if (limits.cc < 90)
+        fault(Kind::launch_failed,
+              fmt::format("'{}' is launched in clusters, which need compute capability 9.0", launch.entry));
+    constexpr std::uint64_t largest = 16;
+    if (blocks == 0 || blocks > largest)
+        fault(Kind::does_not_fit,
+              fmt::format("'{}' is launched in clusters of {} blocks, and 1 to {} fit", launch.entry, blocks, largest));
+    if (launch.grid.x % shape.x != 0 || launch.grid.y % shape.y != 0 || launch.grid.z % shape.z != 0)
+        fault(Kind::launch_failed,
+              fmt::format("the grid of '{}', {}x{}x{} blocks, is no multiple of its cluster of {}x{}x{}", launch.entry,
+                          launch.grid.x, launch.grid.y, launch.grid.z, shape.x, shape.y, shape.z));
+    return shape;
 }
 
 /// Time of what was counted: issue slots, bytes from memory, a launch's own cost. Says little, and is the same each
@@ -243,7 +274,7 @@ void EmulatedDevice::launch(const BoundSequence& bound, const Launch& launch, st
                                 .memory = memory_,
                                 .grid = launch.grid,
                                 .block = launch.block,
-                                .cluster = launch.cluster,
+                                .cluster = cluster_of(launch, *kernel, identity_.limits),
                                 .parameters = {},
                                 .pointers = {},
                                 .shared_bytes = kernel->static_shared_bytes + launch.shared_bytes,

@@ -35,7 +35,9 @@ enum class OpClass : std::uint8_t {
 };
 inline constexpr int op_classes = 17;
 
-enum class Space : std::uint8_t { generic, global, shared, local, param };
+/// `cluster`: shared memory of all blocks of a cluster; accesses to `shared` that lie elsewhere lead there.
+enum class Space : std::uint8_t { generic, global, shared, local, param, cluster };
+inline constexpr int space_count = 6;
 
 /// A decoded instruction. Operands are byte offsets into a warp's registers; negative ones lead into the constants
 /// (`offset - INT32_MIN`). What does not fit lies in Program::extra from `extra` on.

@@ -107,10 +107,15 @@ struct Program {
     std::vector<std::uint32_t> text_lines;  ///< of the PTX, likewise
     std::vector<DecodedFunction> functions;
     std::vector<CallSite> calls;
+    /// Rows of registers that an instruction names: where they begin in `operand_list` and how many there are. Only
+    /// where the module has a wgmma, whose accumulators are looked after.
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> operand_rows;
+    std::vector<std::int32_t> operand_list;
     std::vector<std::byte> constants;  ///< rows of 32 lanes, at 64-byte steps
     std::uint32_t register_bytes = 0;  ///< of one warp
     std::uint32_t local_bytes = 0;     ///< of one lane
     std::vector<std::pair<Special, std::uint32_t>> special_rows;
+    bool has_wgmma = false;
     bool partial_barriers = false;  ///< some barrier is not one of the whole block
 
     const DecodedFunction* function(std::string_view name) const noexcept;

@@ -46,6 +46,7 @@ void SharedRaces::begin(std::uint32_t warps, std::uint32_t shared_bytes, bool pa
     // What earlier blocks did is long known.
     clocks_.assign(std::size_t{warps} * warps, time_);
     known_since_.assign(warps, time_);
+    fences_.assign(warps, time_);
     ++time_;
 }
 
@@ -64,6 +65,7 @@ void SharedRaces::arrive(std::uint32_t warp, std::vector<std::uint32_t>& gathere
 }
 
 void SharedRaces::leave(std::uint32_t warp, std::span<const std::uint32_t> gathered) {
+    if (gathered.empty()) return;
     bool fresh = false;  // the first to leave starts a new time
     for (std::uint32_t other = 0; other < warps_; ++other) {
         fresh |= gathered[other] == time_;
@@ -157,6 +159,23 @@ void SharedRaces::read(Warp& warp, const Op& op, std::uint32_t mask, const std::
         }
     }
     log(warp.index, op.instruction, first, last);
+}
+
+void SharedRaces::read_async(Warp& warp, const Op& op, int lane, std::uint32_t from, std::uint32_t bytes) {
+    std::uint32_t last_op = no_pc;
+    bool apart = false;  // the writer is no asynchronous copy itself
+    for (std::uint32_t word = from / 4; word < (from + bytes) / 4; ++word) {
+        if ((writers_.writer[word] >> mask_shift & whole) != 0) check_writer(warp, op, lane, word, false, "a load");
+        note_read(warp, op, word);
+        if (writers_.op[word] != last_op) {
+            last_op = writers_.op[word];
+            apart = last_op < warp.program->names.size() && !warp.program->names[last_op].starts_with("cp.async.bulk");
+        }
+        const std::uint32_t by = writers_.writer[word] >> 26;
+        if (!apart || by >= warps_ || writers_.time[word] <= std::max(fences_[by], fences_[warp.index])) continue;
+        conflict(warp, op, lane, word, "a load by the async proxy",
+                 "a store, as there is no fence.proxy.async behind it,", last_op, by);
+    }
 }
 
 /// Whole words that nobody touched since the last barrier of the block: noted at once.

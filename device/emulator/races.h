@@ -20,6 +20,22 @@ public:
     /// One warp's access: lane i touches [at[i], at[i] + bytes) for the lanes of `mask`. Throws a Fault on a conflict.
     void read(Warp& warp, const Op& op, std::uint32_t mask, const std::uint32_t* at, std::uint32_t bytes);
     void write(Warp& warp, const Op& op, std::uint32_t mask, const std::uint32_t* at, std::uint32_t bytes);
+    /// A read by what runs beside the warp, of whole words: conflicts as others do, and needs a proxy fence behind
+    /// stores.
+    void read_async(Warp& warp, const Op& op, int lane, std::uint32_t from, std::uint32_t bytes);
+    /// fence.proxy.async: what the warp wrote so far is there for such reads.
+    void fence(std::uint32_t warp) noexcept { fences_[warp] = time_++; }
+    /// The time of what was just done; what follows comes later.
+    std::uint32_t stamp() noexcept { return time_++; }
+    bool knows(std::uint32_t warp, std::uint32_t of, std::uint32_t time) const noexcept {
+        return warp == of || time <= clock(warp, of);
+    }
+    /// What was done by one warp up to a time is known to another.
+    void learn(std::uint32_t warp, std::uint32_t of, std::uint32_t time) noexcept {
+        std::uint32_t& known = clocks_[warp * warps_ + of];
+        known = known > time ? known : time;
+        refresh(warp);
+    }
     /// The bytes of an asynchronous copy have landed: from now on they are as written now.
     void land(Warp& warp, const Op& op, std::uint32_t mask, const std::uint32_t* at, std::uint32_t bytes);
     /// An atomic access conflicts with plain ones only.
@@ -27,6 +43,11 @@ public:
 
     /// A warp arrives at a barrier: what it did so far is before what follows there.
     void arrive(std::uint32_t warp, std::vector<std::uint32_t>& gathered);
+    /// The same where the warp goes on: what it does from now on is not before what follows there.
+    void publish(std::uint32_t warp, std::vector<std::uint32_t>& gathered) {
+        arrive(warp, gathered);
+        ++time_;
+    }
     /// A warp leaves it with what all arrivals knew.
     void leave(std::uint32_t warp, std::span<const std::uint32_t> gathered);
 
@@ -80,7 +101,7 @@ private:
 
     std::uint32_t warps_ = 0, time_ = 0;
     bool partial_ = false;
-    std::vector<std::uint32_t> clocks_, known_since_;
+    std::vector<std::uint32_t> clocks_, known_since_, fences_;
     std::vector<std::uint32_t> storage_;
     std::vector<std::uint32_t> reader_times_, reader_ops_;  ///< [word][warp], with partial barriers
     std::vector<std::uint8_t> written_, read_;              ///< maps of bits

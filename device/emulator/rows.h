@@ -16,6 +16,8 @@ struct RowBuild {
     Handler (*select)(const Selector& selector);
     /// Runs a warp for at most `steps` ops.
     Stop (*run)(Warp& warp, std::uint64_t steps);
+    /// c (m x n) += a (m x k) b (k x n), by rows; n a multiple of 8, m of 4.
+    void (*multiply)(const float* a, const float* b, float* c, int m, int n, int k);
 };
 
 /// With AVX2, FMA and F16C: without them a fused multiply-add is a call.

@@ -1,6 +1,7 @@
 // Choosing handlers, and the loop that calls them.
 #include "device/emulator/control.h"
 #include "device/emulator/rows_map.h"
+#include "device/emulator/wgmma.h"
 
 namespace autotune::emulator::AUTOTUNE_ROWS {
 namespace {
@@ -47,7 +48,7 @@ Handler select(const Selector& s) {
     }
 }
 
-template <bool counted>
+template <bool counted, bool watched>
 Stop run_loop(Warp& w, std::uint64_t steps) {
     const Op* const ops = w.ops;
     std::uint32_t pc = w.pc;
@@ -56,6 +57,7 @@ Stop run_loop(Warp& w, std::uint64_t steps) {
         --left;
         const Op& op = ops[pc];
         const std::uint32_t m = w.mask & (w.predicate(op.guard) ^ op.guard_flip);
+        if (watched) watch_registers(w, op, m);
         if (counted && m) {
             ++w.tally[pc].warps;
             w.tally[pc].lanes += static_cast<std::uint64_t>(__builtin_popcount(m));
@@ -80,7 +82,19 @@ Stop run_loop(Warp& w, std::uint64_t steps) {
     return w.live == 0 ? Stop::exited : Stop::blocked;
 }
 
-Stop run(Warp& w, std::uint64_t steps) { return w.counted ? run_loop<true>(w, steps) : run_loop<false>(w, steps); }
+Stop run(Warp& w, std::uint64_t steps) {
+    const std::uint64_t end = w.steps + steps;
+    while (true) {
+        const std::uint64_t left = end - w.steps;
+        Stop stop;
+        if (w.watching)
+            stop = w.counted ? run_loop<true, true>(w, left) : run_loop<false, true>(w, left);
+        else
+            stop = w.counted ? run_loop<true, false>(w, left) : run_loop<false, false>(w, left);
+        if (!w.turned) return stop;
+        w.turned = w.stop = false;
+    }
+}
 
 }  // namespace
 }  // namespace autotune::emulator::AUTOTUNE_ROWS
@@ -92,6 +106,6 @@ namespace autotune::emulator {
 #define AUTOTUNE_ROWS_JOIN_OF(a, b) a##b
 #define AUTOTUNE_ROWS_JOIN(a, b) AUTOTUNE_ROWS_JOIN_OF(a, b)
 const RowBuild AUTOTUNE_ROWS_JOIN(AUTOTUNE_ROWS, _rows) = {AUTOTUNE_ROWS_STRING(AUTOTUNE_ROWS), AUTOTUNE_ROWS::select,
-                                                           AUTOTUNE_ROWS::run};
+                                                           AUTOTUNE_ROWS::run, AUTOTUNE_ROWS::multiply_rows};
 
 }  // namespace autotune::emulator

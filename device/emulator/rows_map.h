@@ -27,6 +27,7 @@ Handler select_compare(const Selector& s);
 Handler select_convert(const Selector& s);
 Handler select_memory(const Selector& s);
 Handler select_mma(const Selector& s);
+void multiply_rows(const float* a, const float* b, float* c, int m, int n, int k);
 
 namespace {
 

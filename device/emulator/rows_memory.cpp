@@ -1,5 +1,6 @@
 // Loads and stores. One row of addresses; lanes side by side, as most are, move as a block.
 #include "device/emulator/accesses.h"
+#include "device/emulator/cluster.h"
 #include "device/emulator/fault.h"
 #include "device/emulator/races.h"
 #include "device/emulator/rows_map.h"
@@ -57,8 +58,12 @@ ROWS_INLINE bool addresses_of(Warp& w, const Op& op, std::uint32_t m, Addresses&
         a.at[i] = from;
         highest = from > highest ? from : highest;
     }
-    if (__builtin_expect(highest >= view.size || bytes > view.size - highest || (low_bits & (bytes - 1)) != 0, 0))
-        bad_access(w, op, m, a.space, a.at, bytes, access);
+    if (__builtin_expect(highest >= view.size || bytes > view.size - highest || (low_bits & (bytes - 1)) != 0, 0)) {
+        const bool near = a.space == Space::shared && (low_bits & (bytes - 1)) == 0;
+        if (!near || !reach_cluster(w, op, m, a.at, bytes, a.space)) bad_access(w, op, m, a.space, a.at, bytes, access);
+        a.contiguous = a.uniform = false;
+        return true;
+    }
     a.contiguous = apart == 0 && m == all_lanes && view.lane_stride == 0;
     a.uniform = differ == 0 && view.lane_stride == 0;
     return true;

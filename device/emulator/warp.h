@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "device/emulator/op.h"
@@ -25,6 +26,7 @@ enum class ByteState : std::uint8_t {
     freed = 3,
     pending = 4,  ///< the target of an asynchronous copy that nobody has waited for
     barrier = 5,  ///< of an mbarrier: not for plain accesses
+    reading = 6,  ///< an asynchronous operation that nobody has waited for reads it: not to be written
 };
 
 /// A piece of address space as memory handlers see it.
@@ -41,7 +43,8 @@ struct Fragment {
         none,
         sync,     ///< at a `.sync` op, for lanes that it names
         aligned,  ///< at a barrier of whole warps, for the rest of its warp
-        barrier,  ///< arrived at a barrier of the block; `pc` is behind it
+        barrier,  ///< at a barrier of the block, its cluster or four warps, which then goes on at `pc`
+        phase,    ///< at an mbarrier that is in that phase; `pc` is that of the op, which looks again
     };
     std::uint32_t pc = 0, mask = 0;
     Wait wait = Wait::none;
@@ -50,6 +53,9 @@ struct Fragment {
     bool tried = false;  ///< in vain, since anything of the warp last went on
 };
 
+/// Whether it goes on only by what other warps do.
+inline bool waits_outside(const Fragment& fragment) noexcept { return fragment.wait >= Fragment::Wait::barrier; }
+
 /// Bytes of shared memory that an asynchronous copy writes, by lane.
 struct PendingCopy {
     std::uint32_t mask = 0;
@@ -57,6 +63,14 @@ struct PendingCopy {
     std::uint32_t at[lanes];
     std::uint32_t group[lanes];
     const Op* op = nullptr;
+};
+
+/// Shared memory that a lane's bulk copy reads.
+struct BulkRead {
+    int lane = 0;
+    std::uint32_t group = 0;
+    const Op* op = nullptr;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> ranges;
 };
 
 /// How often an op ran.
@@ -75,7 +89,7 @@ struct Warp {
     const std::int32_t* extra = nullptr;  ///< likewise
     Tally* tally = nullptr;               ///< by op; null: nothing is counted
     Block* block = nullptr;
-    SpaceView views[5];  ///< by Space; that of `generic` is empty
+    SpaceView views[space_count];  ///< by Space; that of `generic` is empty
     std::uint32_t index = 0;
     std::uint32_t present = 0;  ///< lanes that the launch has
     std::uint32_t live = 0;     ///< of them those that have not exited
@@ -99,8 +113,15 @@ struct Warp {
     std::uint64_t divergent = 0;         ///< branches
     std::vector<PendingCopy> copies;
     std::uint32_t groups[lanes]{};
-    std::uint32_t sync_count = 0;  ///< collectives so far: they order the lanes of a warp
+    std::vector<BulkRead> bulk_reads;
+    std::uint32_t bulk_groups[lanes]{};
+    std::uint32_t cluster_arrived = 0;     ///< lanes that did at the cluster's barrier, and have not waited yet
+    std::uint32_t cluster_phase[lanes]{};  ///< in which they did
+    std::uint32_t sync_count = 0;          ///< collectives so far: they order the lanes of a warp
     bool checked = false, counted = false;
+    bool watching = false;               ///< registers that products under way write are looked after
+    bool turned = false;                 ///< `stop` is only for going on with another loop
+    std::vector<std::uint8_t> watched;   ///< by 64 bytes of registers
     class SharedRaces* races = nullptr;  ///< null: not looked for
     std::uint64_t steps = 0;
     std::uint64_t clock = 0;  ///< times that the clock was read

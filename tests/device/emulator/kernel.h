@@ -73,7 +73,6 @@ public:
 
     void run(const std::string& entry, Dim3 grid, Dim3 block, std::vector<Argument> arguments, std::uint32_t shared = 0,
              bool cooperative = false) {
-        LaunchSequence sequence;
         Launch launch;
         launch.entry = entry;
         launch.grid = grid;
@@ -81,6 +80,11 @@ public:
         launch.shared_bytes = shared;
         launch.cooperative = cooperative;
         launch.arguments = std::move(arguments);
+        this->launch(std::move(launch));
+    }
+
+    void launch(Launch launch) {
+        LaunchSequence sequence;
         sequence.launches.push_back(std::move(launch));
         BoundSequence bound;
         bound.sequence = &sequence;

@@ -37,7 +37,6 @@ TEST_P(Templates, EachVariantIsRightAndClean) {
         const std::optional<Config> config = run.instance().defaults_of(variant);
         if (!config || run.instance().objection(*config)) continue;
         const Outcome outcome = run.trial(*config);
-        if (outcome.ending == Ending::not_emulated && outcome.reason.find("cluster") != std::string::npos) continue;
         EXPECT_TRUE(outcome.ok()) << config->text() << ": " << info(outcome.ending).words << ": " << outcome.reason
                                   << "\n"
                                   << outcome.log;
