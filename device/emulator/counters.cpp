@@ -1,37 +1,65 @@
 #include "device/emulator/counters.h"
 
-namespace autotune::emulator {
+#include <utility>
+
+#include "device/emulator/emulated_device.h"
+
+namespace autotune {
+namespace emulator {
 
 Counters& Counters::operator+=(const Counters& other) noexcept {
     for (std::size_t i = 0; i < classes.size(); ++i) {
         classes[i].warps += other.classes[i].warps;
         classes[i].lanes += other.classes[i].lanes;
     }
-    constexpr std::uint64_t Counters::*sums[] = {&Counters::blocks,
-                                                 &Counters::warps,
-                                                 &Counters::instructions,
-                                                 &Counters::lane_instructions,
-                                                 &Counters::flops,
-                                                 &Counters::divergent_branches,
-                                                 &Counters::barriers,
-                                                 &Counters::global_load_requests,
-                                                 &Counters::global_load_sectors,
-                                                 &Counters::global_load_bytes,
-                                                 &Counters::global_store_requests,
-                                                 &Counters::global_store_sectors,
-                                                 &Counters::global_store_bytes,
-                                                 &Counters::atomic_requests,
-                                                 &Counters::local_bytes,
-                                                 &Counters::shared_load_requests,
-                                                 &Counters::shared_load_wavefronts,
-                                                 &Counters::shared_load_bytes,
-                                                 &Counters::shared_store_requests,
-                                                 &Counters::shared_store_wavefronts,
-                                                 &Counters::shared_store_bytes,
-                                                 &Counters::shared_conflicts,
-                                                 &Counters::async_bytes};
-    for (std::uint64_t Counters::*sum : sums) this->*sum += other.*sum;
+    for (const CounterSum& sum : counter_sums) this->*sum.value += other.*sum.value;
     return *this;
 }
 
-}  // namespace autotune::emulator
+}  // namespace emulator
+
+namespace {
+
+/// No checks for as long as it lives.
+class Unchecked {
+public:
+    explicit Unchecked(EmulatorOptions& options)
+        : options_{options},
+          before_{std::exchange(options.checks,
+                                {.memory = false, .uninitialised = false, .races = false, .sync = false})} {}
+    Unchecked(const Unchecked&) = delete;
+    Unchecked& operator=(const Unchecked&) = delete;
+    ~Unchecked() { options_.checks = before_; }
+
+private:
+    EmulatorOptions& options_;
+    emulator::Checks before_;
+};
+
+}  // namespace
+
+std::vector<emulator::CountedLaunch> EmulatedDevice::count_launches(const BoundSequence& bound) {
+    const Unchecked unchecked{options_};
+    prepare(bound);
+    std::vector<emulator::CountedLaunch> counted;
+    for (std::size_t i = 0; i < bound.sequence->launches.size(); ++i) {
+        const Launch& launch = bound.sequence->launches[i];
+        const KernelInfo* const resources = module(bound.module_of(launch.source)).resources(launch.entry);
+        emulator::CountedLaunch one{.entry = launch.entry,
+                                    .grid = launch.grid,
+                                    .block = launch.block,
+                                    .shared_bytes = launch.shared_bytes,
+                                    .repeat = launch.repeat,
+                                    .resources = resources ? *resources : KernelInfo{},
+                                    .blocks = std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z};
+        if (one.blocks > 0) {
+            const std::uint64_t last = one.blocks - 1, middle = last / 2;
+            one.edge = count_blocks(bound, i, {&last, 1});
+            if (one.edge.blocks < one.blocks) one.interior = count_blocks(bound, i, {&middle, 1});
+        }
+        counted.push_back(std::move(one));
+    }
+    return counted;
+}
+
+}  // namespace autotune

@@ -69,6 +69,10 @@ public:
     /// Runs single blocks of a launch of a sequence, by their numbers, and counts: what a cost model looks at.
     emulator::Counters count_blocks(const BoundSequence& sequence, std::size_t launch,
                                     std::span<const std::uint64_t> blocks);
+    /// Of each launch of a sequence, one block from the middle of its grid and the last one, each with its cluster.
+    /// Unchecked, since a block alone finds memory as others have not left it. Scratch is zeroed first, as for run();
+    /// what the blocks write stays.
+    std::vector<emulator::CountedLaunch> count_launches(const BoundSequence& sequence);
 
 private:
     std::span<std::byte> bytes(Buffer buffer);
