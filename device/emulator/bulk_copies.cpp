@@ -56,12 +56,17 @@ void examine(const Transfer& t, Space space, std::uint64_t at, std::uint32_t byt
 std::pair<Block*, std::uint32_t> shared_at(const Transfer& t, std::int32_t row, std::int64_t offset, bool wide,
                                            std::uint32_t align, std::uint32_t bytes, Access access) {
     std::uint64_t at[lanes];
-    const Space space = resolve(t.w, t.op, 1u << t.lane, row, offset, Space::shared, wide, at, align, access);
+    const Space space =
+        resolve(t.w, t.op, 1u << t.lane, row, offset, Space::shared, wide, at, std::min(align, chunk), access);
     const std::uint64_t found = at[t.lane];
     const std::uint32_t step = t.w.block->cluster->step, size = t.w.block->launch->shared_bytes;
     Block* const block = space == Space::shared ? t.w.block : t.w.block->cluster->blocks[found / step].get();
     const auto from = static_cast<std::uint32_t>(space == Space::shared ? found : found % step);
     if (bytes > size - from) outside(t, space, found, bytes, access);
+    if (from % align != 0)
+        fail(t.w, t.op, t.lane, DeviceFault::Kind::invalid_access,
+             fmt::format("a bulk copy's place at byte {} of shared memory is misaligned: it takes a multiple of {}",
+                         from, align));
     return {block, from};
 }
 
@@ -90,7 +95,7 @@ TensorRecord record_at(const Transfer& t) {
         from = view.base + at;
     }
     if (from) std::memcpy(static_cast<void*>(&record), from, sizeof record);
-    if (!from || record.magic != TensorRecord::right_magic)
+    if (!from || !record.is_sound())
         fail(t.w, t.op, t.lane, DeviceFault::Kind::invalid_access,
              fmt::format("there is no tensor map at {:#x},", address), {}, address);
     if (record.rank != t.form.dimensions)

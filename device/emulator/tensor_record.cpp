@@ -6,11 +6,30 @@
 #include <cstring>
 
 namespace autotune::emulator {
+namespace {
+
+constexpr std::uint64_t largest_box = std::uint64_t{1} << 20;  ///< bytes: beyond any device's shared memory
+
+}  // namespace
 
 std::uint32_t TensorRecord::rows() const noexcept {
     std::uint32_t count = 1;
     for (std::size_t i = 1; i < rank; ++i) count *= box[i];
     return count;
+}
+
+bool TensorRecord::is_sound() const noexcept {
+    if (magic != right_magic || rank == 0 || rank > tensor_map_dimensions) return false;
+    if (element_bytes == 0 || element_bytes > 8 || swizzle_bytes > 128 || swizzle_bytes % 32 != 0 ||
+        swizzle_bytes == 96)
+        return false;
+    std::uint64_t bytes = swizzle_bytes > 0 ? swizzle_bytes : inner_bytes();
+    for (std::size_t i = 0; i < rank; ++i) {
+        if (box[i] == 0 || box[i] > 256) return false;
+        if (i > 0) bytes *= box[i];
+        if (bytes > largest_box) return false;
+    }
+    return inner_bytes() % 16 == 0 && inner_bytes() <= pitch();
 }
 
 std::string encode_tensor_record(const TensorMapArgument& map, std::uint64_t address, std::span<std::byte> to) {
@@ -43,6 +62,7 @@ std::string encode_tensor_record(const TensorMapArgument& map, std::uint64_t add
     if (inner % 16 != 0) return fmt::format("the {} bytes of its box's rows are no multiple of 16", inner);
     if (map.swizzle_bytes > 0 && inner > map.swizzle_bytes)
         return fmt::format("the {} bytes of its box's rows go beyond the swizzle's {}", inner, map.swizzle_bytes);
+    if (!record.is_sound()) return "its box goes beyond any shared memory";
     std::memset(to.data(), 0, to.size());
     std::memcpy(to.data(), &record, std::min(to.size(), sizeof record));
     return {};

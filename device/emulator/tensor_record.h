@@ -28,6 +28,8 @@ struct TensorRecord {
     /// From one row of the box to the next, in shared memory.
     std::uint32_t pitch() const noexcept { return swizzle_bytes > 0 ? swizzle_bytes : inner_bytes(); }
     std::uint32_t rows() const noexcept;
+    /// Whether its numbers can be worked with: a kernel may have written what it likes to memory.
+    bool is_sound() const noexcept;
 };
 static_assert(sizeof(TensorRecord) <= tensor_map_bytes);
 

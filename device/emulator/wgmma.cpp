@@ -140,7 +140,7 @@ void fetch_registers(Warp& w, const std::int32_t* rows, int first, int k, PtxTyp
 /// Accumulators of a warp to and from rows of the product.
 void move_sums(Warp& w, const WgmmaForm& form, const std::int32_t* rows, float* c, bool out) {
     const bool half = static_cast<PtxType>(form.sum) == PtxType::f16,
-               whole = static_cast<PtxType>(form.sum) == PtxType::s32;
+               integers = static_cast<PtxType>(form.sum) == PtxType::s32;
     for (int j = 0; j < form.n / 8; ++j)
         for (int h = 0; h < 2; ++h)
             for (int i = 0; i < lanes; ++i) {
@@ -157,7 +157,7 @@ void move_sums(Warp& w, const WgmmaForm& form, const std::int32_t* rows, float* 
                 }
                 for (int e = 0; e < 2; ++e) {
                     const std::int32_t row = rows[4 * j + 2 * h + e];
-                    if (whole)
+                    if (integers)
                         std::memcpy(out ? static_cast<void*>(w.row<float>(row) + i) : pair + 4 * e,
                                     out ? static_cast<const void*>(pair + 4 * e) : w.row<float>(row) + i, 4);
                     else if (out)

@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         options.steps = 20'000;
         options.memory_bytes = std::uint64_t{1} << 26;
         options.printed = &printed;
-        return make_emulated_device("sm_86", options).release();
+        return make_emulated_device("sm_90", options).release();
     }();
     static const Buffer buffer = device.allocate(4096);
     printed.clear();
@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             LaunchSequence sequence;
             Launch launch;
             launch.entry = "kernel";
-            launch.block = {48};
+            launch.block = {arguments == 3 ? 128u : 48u};
             launch.shared_bytes = 256;
             launch.arguments.assign(arguments, BufferArgument{0});
             sequence.launches.push_back(launch);

@@ -287,6 +287,8 @@ TEST(TensorMaps, AreRefusedWhereTheDriverWould) {
     EXPECT_THAT(trouble(tensor(x, {32, 8}, {128}, {512, 8})), HasSubstr("512 elements in dimension 0"));
     EXPECT_THAT(trouble(tensor(x, {32, 0}, {128}, {32, 8})), HasSubstr("extent 1 is 0"));
     EXPECT_THAT(trouble(tensor(x, {32, 8}, {128}, {64, 8}, 128)), HasSubstr("go beyond the swizzle's 128"));
+    EXPECT_THAT(trouble(tensor(x, {32, 8, 8, 8}, {128, 1024, 8192}, {32, 256, 256, 256})),
+                HasSubstr("beyond any shared memory"));
     EXPECT_THAT(trouble(tensor(x, {32, 8}, {128}, {3, 8})), HasSubstr("no multiple of 16"));
     EXPECT_THAT(trouble(tensor(x, {32, 8}, {128}, {32, 8}, 48)), HasSubstr("no swizzle of 48 bytes"));
 }

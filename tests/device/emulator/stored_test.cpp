@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <fstream>
 #include <numeric>
@@ -171,6 +172,73 @@ TEST(Stored, GivesTheSameBitsAndCountsInEveryRunAndBuild) {
     EXPECT_EQ(first.counters.global_load_requests, 4u);
     EXPECT_EQ(first.counters.global_store_bytes, 256u);
     EXPECT_EQ(first.counters.global_store_sectors, 8u);
+}
+
+TensorMapArgument plane(std::uint32_t buffer, DType dtype, std::uint64_t width, std::uint64_t height,
+                        std::uint32_t box_width, std::uint32_t box_height, std::uint32_t swizzle) {
+    TensorMapArgument map;
+    map.buffer = buffer;
+    map.dtype = dtype;
+    map.extents = {width, height};
+    map.strides_bytes = {width * size_of(dtype)};
+    map.box = {box_width, box_height};
+    map.swizzle_bytes = swizzle;
+    return map;
+}
+
+// The kernels of hopper_test.cpp: a ring of tiles behind mbarriers, a product by wgmma, a sum over a cluster.
+TEST(Stored, RunsARingOfTensorMapTiles) {
+    Kernel kernel{ptx_only(stored("hopper_ring")), "sm_90"};
+    constexpr int rows = 21, cols = 44;
+    std::vector<float> x(rows * cols);
+    std::iota(x.begin(), x.end(), -100.0f);
+    const std::uint32_t in = kernel.buffer(x), out = kernel.empty(rows * cols * 4);
+    const auto map = [&](std::uint32_t buffer) { return plane(buffer, DType::f32, cols, rows, 32, 16, 0); };
+    kernel.run("kernel", {1}, {96}, {map(in), map(out), value(rows), value(cols)});
+    const std::vector<float> y = kernel.contents<float>(out);
+    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], 2 * x[i] + 1) << i;
+}
+
+TEST(Stored, MultipliesByWarpgroups) {
+    Kernel kernel{ptx_only(stored("hopper_product")), "sm_90"};
+    std::vector<std::uint16_t> a(4096), b(4096);
+    std::vector<float> x(4096), y(4096);
+    for (std::size_t i = 0; i < 4096; ++i) {
+        x[i] = static_cast<float>(static_cast<int>(i * 37 % 17) - 8);
+        y[i] = static_cast<float>(static_cast<int>(i * 29 % 13) - 6);
+        a[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(x[i]) >> 16);
+        b[i] = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(y[i]) >> 16);
+    }
+    const std::uint32_t first = kernel.buffer(a), second = kernel.buffer(b), out = kernel.empty(4096 * 4);
+    const auto map = [&](std::uint32_t buffer) { return plane(buffer, DType::bf16, 64, 64, 64, 64, 128); };
+    kernel.run("kernel", {1}, {128}, {map(first), map(second), BufferArgument{out}});
+    const std::vector<float> c = kernel.contents<float>(out);
+    for (std::size_t i = 0; i < 64; ++i)
+        for (std::size_t j = 0; j < 64; ++j) {
+            float sum = 0;
+            for (std::size_t k = 0; k < 64; ++k) sum += x[64 * i + k] * y[64 * k + j];
+            ASSERT_EQ(c[64 * i + j], sum) << i << ", " << j;
+        }
+}
+
+TEST(Stored, SumsOverACluster) {
+    Kernel kernel{ptx_only(stored("hopper_cluster")), "sm_90"};
+    std::vector<float> x(8 * 64);
+    std::iota(x.begin(), x.end(), 0.0f);
+    const std::uint32_t in = kernel.buffer(x), out = kernel.empty(8 * 64 * 4);
+    Launch launch;
+    launch.entry = "kernel";
+    launch.grid = {8};
+    launch.block = {64};
+    launch.cluster = {4};
+    launch.arguments = {BufferArgument{in}, BufferArgument{out}};
+    kernel.launch(launch);
+    const std::vector<float> y = kernel.contents<float>(out);
+    for (std::size_t i = 0; i < y.size(); ++i) {
+        float sum = 0;
+        for (std::size_t k = 0; k < 4; ++k) sum += x[i / 256 * 256 + 64 * k + i % 64];
+        EXPECT_EQ(y[i], sum) << i;
+    }
 }
 
 std::string refusal(const std::string& ptx) {
