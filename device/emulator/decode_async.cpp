@@ -224,11 +224,11 @@ void decode_wgmma(Decoder& d, const Instruction& in, Op op, Modifiers& mods) {
         throw Refused{};
     form.type = static_cast<std::int32_t>(a);
     form.sum = static_cast<std::int32_t>(sum);
-    const auto parts = [](const Operand& operand) {
+    const auto each_part = [](const Operand& operand) {
         return operand.kind == Operand::Kind::vector ? std::span{operand.parts} : std::span{&operand, 1};
     };
     std::vector<std::int32_t> rows(wgmma_numbers);
-    for (const Operand& part : parts(in.operands[0])) {
+    for (const Operand& part : each_part(in.operands[0])) {
         rows.push_back(d.target(part, 4));
         if (rows.back() == 0) throw Refused{};
     }

@@ -199,8 +199,8 @@ TEST(Stored, RunsARingOfTensorMapTiles) {
     for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(y[i], 2 * x[i] + 1) << i;
 }
 
-TEST(Stored, MultipliesByWarpgroups) {
-    Kernel kernel{ptx_only(stored("hopper_product")), "sm_90"};
+void multiply_by_warpgroups(const EmulatorOptions& options) {
+    Kernel kernel{ptx_only(stored("hopper_product")), "sm_90", options};
     std::vector<std::uint16_t> a(4096), b(4096);
     std::vector<float> x(4096), y(4096);
     for (std::size_t i = 0; i < 4096; ++i) {
@@ -219,6 +219,21 @@ TEST(Stored, MultipliesByWarpgroups) {
             for (std::size_t k = 0; k < 64; ++k) sum += x[64 * i + k] * y[64 * k + j];
             ASSERT_EQ(c[64 * i + j], sum) << i << ", " << j;
         }
+    if (!options.counters) return;
+    const emulator::Counters counters = kernel.device->take_counters();
+    EXPECT_EQ(counters.flops, 2u * 64 * 64 * 64);
+    EXPECT_EQ(counters.async_bytes, 2u * 8192);
+}
+
+TEST(Stored, MultipliesByWarpgroupsWithAndWithoutChecks) {
+    EmulatorOptions options;
+    multiply_by_warpgroups(options);
+    options.counters = true;
+    multiply_by_warpgroups(options);
+    options.checks = {.memory = false, .uninitialised = false, .races = false, .sync = false};
+    multiply_by_warpgroups(options);
+    options.checks.memory = true;
+    multiply_by_warpgroups(options);
 }
 
 TEST(Stored, SumsOverACluster) {
