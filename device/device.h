@@ -180,6 +180,13 @@ public:
     /// A buffer with guard zones of at least 4 KiB on both sides, its end flush against the guard;
     /// `misalign` bytes are added to a 256-byte aligned start.
     virtual Buffer allocate(std::uint64_t bytes, std::uint64_t misalign = 0) = 0;
+    /// A buffer for time() alone, whose contents no check looks at: an emulated device fills it where it is first touched.
+    /// spec: null for zeros.
+    virtual Buffer reserve(std::uint64_t bytes, std::uint64_t misalign, DType dtype, const FillSpec* spec) {
+        const Buffer buffer = allocate(bytes, misalign);
+        if (spec) fill(buffer, dtype, bytes / size_of(dtype), *spec);
+        return buffer;
+    }
     virtual void release(Buffer buffer) = 0;
     virtual void write(Buffer buffer, std::uint64_t offset, std::span<const std::byte> bytes) = 0;
     virtual void read(Buffer buffer, std::uint64_t offset, std::span<std::byte> bytes) = 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/demo.sh BIN: tunes softmax on the GPU; without one, compiles its space for sm_86 and shows what there is.
+# scripts/demo.sh BIN: tunes softmax on the GPU; without one, on the emulator, and shows what there is.
 set -euo pipefail
 bin=$1
 if "$bin/autotune" doctor >build/doctor.txt 2>&1; then
@@ -7,7 +7,10 @@ if "$bin/autotune" doctor >build/doctor.txt 2>&1; then
   "$bin/autotune" query softmax
   exit
 fi
-echo "There is no usable GPU here, so nothing can be timed. What works without one:"
+echo "There is no usable GPU here, so nothing can be timed. All else works on the emulator:"
+echo
+echo '$ autotune --op softmax --budget 20s --db none'
+"$bin/autotune" --op softmax --budget 20s --db none
 echo
 echo '$ autotune ops'
 "$bin/autotune" ops
@@ -15,10 +18,7 @@ echo
 echo '$ autotune space softmax --gpu sm_86'
 "$bin/autotune" space softmax --gpu sm_86
 echo
-echo '$ autotune build softmax --gpu sm_86'
-"$bin/autotune" build softmax --gpu sm_86 --db none
-echo
 echo '$ autotune doctor'
 cat build/doctor.txt
 echo
-echo "To tune: run make demo on a machine with an NVIDIA GPU (capability 7.5 or newer) and driver 525 or newer."
+echo "To tune for real: run make demo on a machine with an NVIDIA GPU (capability 7.5 or newer) and driver 525 or newer."

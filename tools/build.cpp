@@ -62,7 +62,7 @@ int run_build(const Request& request, Console& console) {
             return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         };
         for (const CompiledConfig& each :
-             compile_configs(instance, configs, session.worker_options(0), [&](std::size_t done) {
+             compile_configs(instance, configs, session.worker_options(), [&](std::size_t done) {
                  progress.tried = done;
                  progress.share_done = static_cast<double>(done) / static_cast<double>(configs.size());
                  console.status(progress);

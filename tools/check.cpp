@@ -3,14 +3,13 @@
 #include <nlohmann/json.hpp>
 
 #include "autotune/error.h"
-#include "device/identity.h"
 #include "tools/format.h"
 #include "tools/interrupt.h"
 #include "tools/json_events.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
 #include "tools/tune_report.h"
-#include "tuner/worker/compile_space.h"
+#include "tuner/worker/worker_bench.h"
 
 namespace autotune {
 namespace {
@@ -34,18 +33,18 @@ std::vector<Config> configs_of(const Request& request, const Instance& instance,
 class CheckCommand {
 public:
     CheckCommand(const Request& request, Console& console)
-        : request_{request}, console_{console}, session_{request, console} {}
+        : request_{request},
+          console_{console},
+          session_{request, console},
+          gpu_{session_.gpus().front()},
+          bench_{make_worker_bench(session_.worker_options(gpu_))} {}
 
     int run() {
-        const bool named_capability = capability_from_text(request_.gpu).has_value();
-        const bool gpu = !present_devices().empty();
-        if (!gpu && !named_capability) session_.gpus();  // says what is missing
         for (const AskedProblem& problem : problems()) {
             if (interrupted()) break;
-            gpu ? check_on_gpu(problem) : compile_only(problem);
+            check(problem);
         }
         if (interrupted()) return interrupted();
-        if (!gpu) console_.note(fmt::format("compiled for {}, not run: there is no GPU here", request_.gpu));
         return failed_ ? exit_code(Error::Kind::check) : 0;
     }
 
@@ -59,18 +58,8 @@ private:
         return problems;
     }
 
-    void compile_only(const AskedProblem& problem) {
-        const Instance instance = Session::instance(problem, session_.limits());
-        heading(instance);
-        const std::vector<Config> configs = configs_of(request_, instance, console_);
-        for (const CompiledConfig& each : compile_configs(instance, configs, session_.worker_options(0)))
-            row(instance, each.config, each.outcome, "compiles");
-    }
-
-    void check_on_gpu(const AskedProblem& problem) {
-        const PresentGpu gpu = session_.gpus().front();
-        if (!bench_) bench_ = make_worker_bench(session_.worker_options(gpu.ordinal));
-        const Instance instance = bench_->sized(Session::instance(problem, gpu.identity.limits));
+    void check(const AskedProblem& problem) {
+        const Instance instance = bench_->sized(Session::instance(problem, gpu_.identity.limits));
         heading(instance);
         const std::vector<Config> configs = configs_of(request_, instance, console_);
         if (configs.empty()) return;
@@ -86,7 +75,7 @@ private:
                     outcome.reason = fmt::format("{}: {}", v.failed_on, outcome.reason);
                 }
             }
-            row(instance, config, outcome, "right");
+            row(instance, config, outcome);
         }
     }
 
@@ -94,16 +83,16 @@ private:
         console_.result(fmt::format("{} {}", instance.op().name, instance.problem().text()));
     }
 
-    void row(const Instance& instance, const Config& config, const Outcome& o, std::string_view good) {
+    void row(const Instance& instance, const Config& config, const Outcome& o) {
         const bool ok = o.ok() || o.ending == Ending::dropped;
         failed_ = failed_ || !ok;
         std::string facts = o.registers ? fmt::format("{} registers, {} spilled, {} shared", o.registers,
                                                       format_bytes(static_cast<std::uint64_t>(o.spill_bytes)),
                                                       format_bytes(static_cast<std::uint64_t>(o.shared_bytes)))
                                         : std::string{};
-        if (o.time_us > 0) facts += fmt::format(", {}", format_time(o.time_us));
+        if (o.time_us > 0) facts += fmt::format(", {}{}", format_time(o.time_us), o.predicted ? " predicted" : "");
         console_.result(
-            fmt::format("  {:<14} {}   {}", ok ? good : info(o.ending).words, config.text(), ok ? facts : o.reason));
+            fmt::format("  {:<14} {}   {}", ok ? "right" : info(o.ending).words, config.text(), ok ? facts : o.reason));
         if (!ok && !o.log.empty()) console_.trial_line(o.log);
         if (console_.json())
             console_.json_line(json_event("check", {{"op", instance.op().name},
@@ -121,6 +110,7 @@ private:
     const Request& request_;
     Console& console_;
     Session session_;
+    PresentGpu gpu_;
     std::unique_ptr<Bench> bench_;
     bool failed_ = false;
 };

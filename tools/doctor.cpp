@@ -134,8 +134,8 @@ int run_doctor(const Request& request, Console& console) {
     }
     print(findings, console);
     const std::string verdict = compiles && runs ? "ready to tune on gpu 0"
-                                : compiles       ? "ready to compile; nothing can be timed here"
-                                                 : "not ready";
+                                : compiles ? "ready to compile, and to check on the emulator; nothing can be timed here"
+                                           : "not ready";
     console.result(verdict);
     if (console.json()) console.json_line(json_event("summary", {{"verdict", verdict}, {"ready", compiles && runs}}));
     return compiles && runs ? 0 : exit_code(Error::Kind::device);

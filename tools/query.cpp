@@ -167,7 +167,13 @@ int run_query(const Request& request, Console& console) {
     const Session session{request, console};
     const Store store = session.open_store(Store::Mode::read);
     std::vector<const Op*> ops = request.op.empty() ? session.ops().all() : std::vector<const Op*>{&session.op()};
-    const std::vector<Record> records = store.records(query_of(request, session, ops), session.today(ops));
+    RecordQuery query = query_of(request, session, ops);
+    std::vector<Record> records = store.records(query, session.today(ops));
+    if (records.empty()) {
+        query.predicted = true;
+        records = store.records(query, session.today(ops));
+        if (!records.empty()) console.warning("nothing was measured: what follows is PREDICTED by an emulator");
+    }
     if (records.empty())
         throw Error{Error::Kind::nothing_found,
                     fmt::format("{} holds no record{} that matches",

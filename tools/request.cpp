@@ -84,7 +84,8 @@ void add_flags(CLI::App& app, unsigned flags, Request& request, Texts& texts) {
             ->allow_extra_args(false);
         app.add_option("--problems", request.problems_file, "a file with a problem a line");
     }
-    if (flags & takes_gpu) app.add_option("--gpu", request.gpu, "an ordinal, all, or a capability such as sm_86");
+    if (flags & takes_gpu)
+        app.add_option("--gpu", request.gpu, "an ordinal, all, a capability such as sm_86, or emulated:a100");
     if (flags & takes_store) app.add_option("--db", request.db, "the database; none: keep nothing");
     if (flags & takes_search) add_search(app, request, texts);
     if (flags & takes_config) app.add_option("--config", request.config, "one config: 'VARIANT NAME=VALUE ...'");

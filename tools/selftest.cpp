@@ -40,7 +40,7 @@ int run_selftest(const Request& request, Console& console) {
     const PresentGpu gpu = session.gpus().front();
     const Op op = load_op(selftest_toml, MemoryFiles{{{"selftest.cu", std::string{selftest_source}}}}, "selftest.toml");
     const auto begin = std::chrono::steady_clock::now();
-    WorkerOptions options = session.worker_options(gpu.ordinal);
+    WorkerOptions options = session.worker_options(gpu);
     options.effort = Effort::quick;
     const std::unique_ptr<Bench> bench = make_worker_bench(options);
     console.line(device_line(gpu.ordinal, gpu.identity, session.nvrtc_version()));

@@ -45,6 +45,7 @@ y = { exact = true }
 name = "vector"
 source = "selftest.cu"
 entry = "by_vector"
+needs = "n % 4 == 0"
 [[kernel.launch]]
 grid = ["ceil_div(n, 1024)"]
 block = [256]

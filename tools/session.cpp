@@ -10,6 +10,7 @@
 #include <set>
 
 #include "autotune/error.h"
+#include "device/emulator/parts.h"
 #include "device/identity.h"
 #include "device/nvrtc.h"
 #include "device/occupancy.h"
@@ -35,6 +36,9 @@ std::set<std::string> free_strides(const Op& op) {
     return names;
 }
 
+/// What is emulated where no GPU is and none was named.
+constexpr const char* usual_emulated = "emulated:sm_86";
+
 std::int64_t whole(std::string_view name, const Value& value) {
     if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
     throw usage(fmt::format("{}={} is no whole number", name, to_text(value)));
@@ -46,11 +50,6 @@ int alignment(std::string_view name, const Value& value) {
     if (bytes >= 1 && bytes <= most_alignment) return static_cast<int>(bytes);
     throw usage(
         fmt::format("{}={} is no alignment: it takes a power of two from 1 to {}", name, bytes, most_alignment));
-}
-
-Error no_gpu(const std::string& what) {
-    return {Error::Kind::device, what,
-            "on a machine without a GPU these work: autotune ops, space, build and check, each with --gpu sm_86"};
 }
 
 /// Like getline, but reads no further than is allowed: /dev/zero is one line without an end.
@@ -127,6 +126,7 @@ std::vector<AskedProblem> Session::problems() const {
 std::vector<PresentGpu> Session::gpus() const {
     const std::vector<DeviceIdentity> present = present_devices();
     const std::string& asked = request_.gpu;
+    if (asked.starts_with("emulated:")) return {emulated(asked)};
     const std::optional<int> capability = capability_from_text(asked);
     std::vector<PresentGpu> chosen;
     for (std::size_t i = 0; i < present.size(); ++i) {
@@ -138,14 +138,34 @@ std::vector<PresentGpu> Session::gpus() const {
     if (!chosen.empty()) return chosen;
     const bool ordinal = !asked.empty() && asked.find_first_not_of("0123456789") == std::string::npos;
     if (!asked.empty() && asked != "all" && !ordinal && !(capability && capability_row(*capability)))
-        throw usage(fmt::format("--gpu is an ordinal, all, or a capability such as sm_86, not '{}'", asked));
+        throw usage(
+            fmt::format("--gpu is an ordinal, all, a capability such as sm_86, or emulated:PART, not '{}'", asked));
+    if (capability) return {emulated("emulated:" + asked)};
+    if (asked.empty()) return {emulated(usual_emulated)};
     if (present.empty())
-        throw no_gpu(asked.empty() ? "there is no usable GPU here"
-                                   : fmt::format("there is no usable GPU here, so none is '{}'", asked));
-    if (capability)
-        throw no_gpu(fmt::format("no GPU here is {}; there is {}", asked, arch_name(present.front().limits.cc)));
+        throw Error{Error::Kind::device, fmt::format("there is no usable GPU here, so none is '{}'", asked),
+                    "without --gpu an emulated one is taken; autotune doctor says what is missing"};
     throw Error{Error::Kind::device, fmt::format("there is no gpu {}; there are {}, from 0", asked, present.size()),
                 "autotune doctor"};
+}
+
+/// Said aloud: nobody shall take an emulated time for a measured one.
+PresentGpu Session::emulated(const std::string& text) const {
+    std::optional<DeviceIdentity> identity = emulated_device(text);
+    if (!identity) {
+        std::vector<std::string> parts;
+        for (const emulator::Part& part : emulator::parts) parts.emplace_back(part.key);
+        throw usage(
+            fmt::format("there is no emulated GPU '{}'", text.substr(text.find(':') + 1)),
+            fmt::format("--gpu emulated:PART, a PART being one of {}, or a capability of theirs", enumerated(parts)));
+    }
+    if (!emulation_said_)
+        console_.warning(
+            fmt::format("{} is EMULATED: kernels are compiled, run and checked on this machine's processor, "
+                        "and their times are PREDICTED, not measured",
+                        identity->name));
+    emulation_said_ = true;
+    return {.ordinal = 0, .identity = std::move(*identity), .emulated = text};
 }
 
 DeviceLimits Session::limits() const {
@@ -171,6 +191,7 @@ Environment Session::environment(const DeviceIdentity* device) const {
         environment.nvrtc_major = nvrtc->major;
         environment.nvrtc_minor = nvrtc->minor;
     }
+    if (device && device->emulated) environment.emulator = emulator::model_version;
     if (device) {
         environment.driver = device->driver;
         environment.runtime = device->driver_version;
@@ -193,9 +214,14 @@ std::string Session::nvrtc_version() const {
     return nvrtc ? fmt::format("{}.{}", nvrtc->major, nvrtc->minor) : std::string{};
 }
 
-WorkerOptions Session::worker_options(int ordinal) const {
+WorkerOptions Session::worker_options(const PresentGpu& gpu) const {
+    WorkerOptions options = worker_options();
+    options.device = gpu.emulated.empty() ? std::to_string(gpu.ordinal) : gpu.emulated;
+    return options;
+}
+
+WorkerOptions Session::worker_options() const {
     WorkerOptions options;
-    options.gpu = ordinal;
     options.compile_workers = request_.workers;
     options.compile_limit_s = request_.compile_limit_s;
     options.trial_limit_s = request_.trial_limit_s;
@@ -218,7 +244,7 @@ Instance Session::instance(const AskedProblem& problem, const DeviceLimits& limi
 BenchSource real_benches() {
     return {.gpus = [](const Session& session) { return session.gpus(); },
             .bench = [](const Session& session, const PresentGpu& gpu) -> std::unique_ptr<Bench> {
-                return make_worker_bench(session.worker_options(gpu.ordinal));
+                return make_worker_bench(session.worker_options(gpu));
             }};
 }
 

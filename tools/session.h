@@ -15,10 +15,11 @@
 
 namespace autotune {
 
-/// A GPU that is here.
+/// A GPU that is here, or one that is emulated.
 struct PresentGpu {
     int ordinal = 0;
     DeviceIdentity identity;
+    std::string emulated = {};  ///< "emulated:a100"; empty: it is here
 };
 
 /// A problem asked for, with the op it is of.
@@ -40,8 +41,9 @@ public:
     /// Of --problem and --problems; the op's default problem when there is none. Throws Error{usage}.
     std::vector<AskedProblem> problems() const;
 
-    /// The GPUs that --gpu means: an ordinal, `all`, or a capability; without it, the first. Throws Error{device} when
-    /// there is none.
+    /// The GPUs that --gpu means: an ordinal, `all`, a capability, or emulated:PART; without it, the first. Where none
+    /// is of that capability, or none at all is here, an emulated one, and a warning that says so. Throws Error{device}
+    /// for an ordinal that there is not, Error{usage} for what is neither.
     std::vector<PresentGpu> gpus() const;
     /// Limits for what needs no GPU: of --gpu sm_NN, else of the first GPU here. Throws Error{device}.
     DeviceLimits limits() const;
@@ -51,15 +53,20 @@ public:
     Environment environment(const DeviceIdentity* device) const;
     Today today(const std::vector<const Op*>& ops) const;
     std::string nvrtc_version() const;  ///< "13.0"; empty without
-    WorkerOptions worker_options(int ordinal) const;
+    WorkerOptions worker_options(const PresentGpu& gpu) const;
+    /// For compiling alone.
+    WorkerOptions worker_options() const;
 
     /// The problem on a device. Throws Error{usage} naming the line of the problems file it came from.
     static Instance instance(const AskedProblem& problem, const DeviceLimits& limits);
 
 private:
+    PresentGpu emulated(const std::string& text) const;
+
     const Request& request_;
     Console& console_;
     OpSet ops_;
+    mutable bool emulation_said_ = false;
 };
 
 /// Fields, scalars, free strides and alignments of a problem as typed. Throws Error{usage} for a name that is none.

@@ -199,7 +199,7 @@ private:
         if (tuning.best && request_.db != "none") keep_binaries(bench, instance, tuning.best->config);
         report(instance, device, tuning,
                {.path = request_.db == "none" ? "" : store_.path().string(),
-                .records = kept.records,
+                .records = kept.records + kept.predictions,
                 .kept_better = kept.kept_better,
                 .lost = keeper.trouble() ? keeper.trouble()->what() : ""});
         say_what_was_lost(keeper);

@@ -12,8 +12,12 @@ namespace {
 
 constexpr std::size_t shown_finalists = 3;
 
+/// Whether its times come from a model.
+bool predicted(const Tuning& tuning) { return tuning.best && tuning.best->outcome.predicted; }
+
 /// `+- 0.4` in the unit of the median: half of the interval's width.
 std::string spread(const Ranked& finalist) {
+    if (finalist.outcome.predicted) return "predicted";
     const double half = (finalist.high_us - finalist.low_us) / 2;
     return fmt::format("+- {}", format_time(half).substr(0, format_time(half).find(' ')));
 }
@@ -63,8 +67,9 @@ std::string tried_row(const Tuning& tuning) {
         const auto found = tuning.counts.find(ending);
         return found == tuning.counts.end() ? std::size_t{0} : found->second;
     };
-    std::string text = fmt::format("  {:<10} {} of {}: {} timed", "tried", tuning.tried + tuning.resumed,
-                                   tuning.space_size, count_of(Ending::timed));
+    std::string text =
+        fmt::format("  {:<10} {} of {}: {} {}", "tried", tuning.tried + tuning.resumed, tuning.space_size,
+                    count_of(Ending::timed), predicted(tuning) ? "checked, their times modelled" : "timed");
     if (const std::size_t dropped = count_of(Ending::dropped)) text += fmt::format(", {} dropped early", dropped);
     std::size_t failed = 0;
     std::string reasons;
@@ -87,6 +92,11 @@ std::string verified_row(const Tuning& tuning) {
 }
 
 std::string took_row(const Tuning& tuning) {
+    if (predicted(tuning))
+        return fmt::format("  {:<10} {}: compile {:.1f} ({}), check {:.1f}, model {:.1f}\n", "took",
+                           format_seconds(tuning.elapsed_s), tuning.use.compile_s,
+                           format_count(tuning.use.compile_workers, "worker", "workers"), tuning.use.check_s,
+                           tuning.use.time_s);
     return fmt::format("  {:<10} {}: compile {} ({}), check {:.1f}, time {:.1f}; GPU idle {:.0f} %\n", "took",
                        format_seconds(tuning.elapsed_s), fmt::format("{:.1f}", tuning.use.compile_s),
                        format_count(tuning.use.compile_workers, "worker", "workers"), tuning.use.check_s,
@@ -102,6 +112,9 @@ const Trial* example_of(const Tuning& tuning, Ending ending) {
 }  // namespace
 
 std::string device_line(int ordinal, const DeviceIdentity& device, std::string_view nvrtc) {
+    if (device.emulated)
+        return fmt::format("emulated: {}, sm_{}, {} SMs, NVRTC {}", device.name, device.limits.cc,
+                           device.limits.sm_count, nvrtc.empty() ? "none" : nvrtc);
     return fmt::format("gpu {}: {}, sm_{}, {} SMs, driver {}, NVRTC {}", ordinal, device.name, device.limits.cc,
                        device.limits.sm_count,
                        device.driver.empty()
@@ -145,7 +158,8 @@ std::string trial_line(const Trial& trial) {
 
 std::string summary(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning,
                     const Stored& stored) {
-    std::string text = fmt::format("{} {} on {}\n", instance.op().name, instance.problem().text(), device.name);
+    std::string text = fmt::format("{} {} on {}{}\n", instance.op().name, instance.problem().text(), device.name,
+                                   device.emulated ? ", EMULATED: times are predicted, not measured" : "");
     text += ranking_rows(instance, tuning) + tried_row(tuning) + verified_row(tuning) + took_row(tuning);
     if (!stored.lost.empty()) return text + "not stored\n";
     if (stored.path.empty()) return text + "not stored: the database is in memory\n";

@@ -83,7 +83,7 @@ inline constexpr std::array<CounterSum, 23> counter_sums{{
 static_assert(sizeof(Counters) == sizeof(Counters::classes) + counter_sums.size() * sizeof(std::uint64_t),
               "a sum of Counters is missing in counter_sums");
 
-/// What one launch of a sequence does, told by two of its blocks. A block of a cluster brings its cluster along:
+/// What one launch of a sequence does, told by some of its blocks. A block of a cluster brings its cluster along:
 /// Counters::blocks says how many were counted.
 struct CountedLaunch {
     std::string entry;
@@ -92,7 +92,7 @@ struct CountedLaunch {
     std::uint32_t repeat = 1;
     KernelInfo resources;      ///< zeros where the artefact had no cubin
     std::uint64_t blocks = 0;  ///< of the grid
-    Counters interior;         ///< of a block from the middle of the grid; zeros where `edge` is the whole grid
+    Counters interior;         ///< of up to three blocks but the last; zeros where `edge` is the whole grid
     Counters edge;             ///< of the last block
 };
 

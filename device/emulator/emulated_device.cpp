@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "autotune/error.h"
 #include "device/compare.h"
@@ -120,14 +122,34 @@ Dim3 cluster_of(const Launch& launch, const emulator::DecodedFunction& kernel, c
     return shape;
 }
 
-/// Time of what was counted: issue slots, bytes from memory, a launch's own cost. Says little, and is the same each
-/// time.
-double modelled_us(const emulator::Counters& counters, const DeviceIdentity& identity, std::size_t launches) {
-    const double cycles = static_cast<double>(counters.instructions) / (4.0 * identity.limits.sm_count);
-    const double issue_us = cycles * 1e3 / std::max(identity.core_khz, 1);
-    const double bytes = 32.0 * static_cast<double>(counters.global_load_sectors + counters.global_store_sectors);
-    const double memory_us = bytes / (1e3 * std::max(identity.bandwidth_gbs, 1));
-    return 2.0 * static_cast<double>(launches) + std::max(issue_us, memory_us);
+/// What the blocks of a launch do together, as far as the model looks.
+struct Work {
+    double instructions = 0, sectors = 0, flops = 0;
+    bool tensor_cores = false;
+
+    void add(const emulator::Counters& counters, double times) {
+        instructions += times * static_cast<double>(counters.instructions);
+        sectors += times * static_cast<double>(counters.global_load_sectors + counters.global_store_sectors);
+        flops += times * static_cast<double>(counters.flops);
+        tensor_cores |= counters.classes[static_cast<std::size_t>(emulator::OpClass::mma)].warps > 0;
+    }
+};
+
+/// Dense f16 products in tensor cores, else fused f32 ones, a cycle and multiprocessor: the vendor's tables of
+/// arithmetic throughput (CUDA C++ Programming Guide) and white papers.
+double flops_a_cycle(int cc, bool tensor_cores) {
+    if (tensor_cores) return cc >= 90 ? 4096 : cc == 80 ? 2048 : 1024;
+    return cc == 75 || cc == 80 ? 128 : 256;
+}
+
+/// Issue slots, arithmetic, bytes from memory, a launch's own cost. Says little, and is the same each time.
+double roofline_us(const Work& work, const DeviceIdentity& identity) {
+    constexpr double launch_us = 2, sector_bytes = 32, warps_a_cycle = 4;
+    const double issue = work.instructions / warps_a_cycle;
+    const double arithmetic = work.flops / flops_a_cycle(identity.limits.cc, work.tensor_cores);
+    const double cycles = std::max(issue, arithmetic) / identity.limits.sm_count;
+    const double memory_us = sector_bytes * work.sectors / (1e3 * std::max(identity.bandwidth_gbs, 1));
+    return launch_us + std::max(cycles * 1e3 / std::max(identity.core_khz, 1), memory_us);
 }
 
 }  // namespace
@@ -146,7 +168,31 @@ Buffer EmulatedDevice::allocate(std::uint64_t bytes, std::uint64_t misalign) {
     return buffer;
 }
 
+Buffer EmulatedDevice::reserve(std::uint64_t bytes, std::uint64_t misalign, DType dtype, const FillSpec* fill) {
+    const auto address = memory_.allocate_untouched(bytes, misalign, {});
+    if (!address)
+        fault(Kind::out_of_memory,
+              fmt::format("the emulated device has no {} bytes left: {} are free", bytes, memory_.free_bytes()));
+    const Buffer buffer{.address = *address, .bytes = bytes, .id = next_id_++};
+    buffers_[buffer.id] = buffer.address;
+    std::unique_ptr<emulator::LazyPages>& pages = reserved_[buffer.id];
+    if (!fill || bytes == 0) return buffer;
+    const auto make = [dtype, spec = *fill, elements = bytes / size_of(dtype)](std::span<std::byte> out,
+                                                                               std::uint64_t offset) {
+        const std::uint64_t size = size_of(dtype), first = offset / size;
+        const std::uint64_t last = std::min((offset + out.size() + size - 1) / size, elements);
+        if (first >= last) return;
+        std::vector<std::byte> whole((last - first) * size);  // an element may lie across the border
+        fill_on_host(whole, dtype, first, elements, spec);
+        const std::uint64_t skip = offset - first * size;
+        std::memcpy(out.data(), whole.data() + skip, std::min<std::uint64_t>(out.size(), whole.size() - skip));
+    };
+    pages = std::make_unique<emulator::LazyPages>(memory_.bytes(*address, bytes), make);
+    return buffer;
+}
+
 void EmulatedDevice::release(Buffer buffer) {
+    reserved_.erase(buffer.id);
     if (buffers_.erase(buffer.id) > 0) memory_.release(buffer.address);
 }
 
@@ -249,7 +295,9 @@ void EmulatedDevice::prepare(const BoundSequence& bound) {
     const LaunchSequence& plan = *bound.sequence;
     const std::size_t tensors = bound.buffers.size() - plan.scratch.size();
     for (std::size_t i = 0; i < plan.scratch.size(); ++i)
-        if (plan.scratch[i].zeroed) set(bound.buffers.at(tensors + i), 0);
+        if (const Buffer buffer = bound.buffers.at(tensors + i);
+            plan.scratch[i].zeroed && !reserved_.contains(buffer.id))
+            set(buffer, 0);
     for (const SymbolCopy& copy : plan.symbols) {
         const auto* const symbol = module(bound.module_of(copy.source)).symbol(copy.symbol);
         if (!symbol) fault(Kind::launch_failed, fmt::format("there is no variable '{}'", copy.symbol));
@@ -323,24 +371,27 @@ emulator::Counters EmulatedDevice::count_blocks(const BoundSequence& bound, std:
     return std::exchange(counters_, before);
 }
 
+/// A few blocks of each grid stand for all but the last.
+double EmulatedDevice::modelled_us(const BoundSequence& bound) {
+    double sum_us = 0;
+    for (const emulator::CountedLaunch& launch : count_launches(bound)) {
+        Work work;
+        work.add(launch.edge, 1);
+        if (launch.interior.blocks > 0)
+            work.add(launch.interior, static_cast<double>(launch.blocks - launch.edge.blocks) /
+                                          static_cast<double>(launch.interior.blocks));
+        sum_us += roofline_us(work, identity_) * launch.repeat;
+    }
+    return sum_us;
+}
+
 Samples EmulatedDevice::time(std::span<const BoundSequence> rotated, std::span<const Restore> restore,
                              const TimePlan& plan) {
     if (rotated.empty()) throw Error{Error::Kind::internal, "nothing was given to time"};
     for (const Restore& one : restore)
         if (one.set == 0) copy(one.target, one.pristine);
-    const bool counted = std::exchange(options_.counters, true);
-    const emulator::Counters before = std::exchange(counters_, {});
-    try {
-        run(rotated.front());
-    } catch (...) {
-        options_.counters = counted;
-        counters_ = before;
-        throw;
-    }
-    options_.counters = counted;
-    const emulator::Counters made = std::exchange(counters_, before);
     Samples samples;
-    samples.time_us = {modelled_us(made, identity_, rotated.front().sequence->launches.size())};
+    samples.time_us = {modelled_us(rotated.front())};
     samples.graph = plan.graph;
     samples.predicted = true;
     samples.clock_mhz = identity_.core_khz / 1000.0;

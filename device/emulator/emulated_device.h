@@ -13,6 +13,7 @@
 #include "device/emulator/block.h"
 #include "device/emulator/counters.h"
 #include "device/emulator/fault.h"
+#include "device/emulator/lazy_pages.h"
 #include "device/emulator/loaded_module.h"
 #include "device/emulator/memory.h"
 #include "device/emulator/parts.h"
@@ -38,6 +39,7 @@ public:
 
     const DeviceIdentity& identity() const override { return identity_; }
     Buffer allocate(std::uint64_t bytes, std::uint64_t misalign = 0) override;
+    Buffer reserve(std::uint64_t bytes, std::uint64_t misalign, DType dtype, const FillSpec* fill) override;
     void release(Buffer buffer) override;
     void write(Buffer buffer, std::uint64_t offset, std::span<const std::byte> bytes) override;
     void read(Buffer buffer, std::uint64_t offset, std::span<std::byte> bytes) override;
@@ -53,7 +55,8 @@ public:
     Module load(const Artefact& artefact) override;
     void unload(Module module) override;
     void run(const BoundSequence& sequence) override;
-    /// One modelled sample of the first set, `predicted`: a roofline over what was counted, no more.
+    /// One modelled sample of the first set, `predicted`: of each launch some blocks of its grid and the
+    /// last are interpreted, unchecked, and a roofline is laid over what they do, no more.
     Samples time(std::span<const BoundSequence> rotated, std::span<const Restore> restore,
                  const TimePlan& plan) override;
     double copy_bandwidth_gbs() override { return identity_.bandwidth_gbs * 0.9; }
@@ -69,7 +72,7 @@ public:
     /// Runs single blocks of a launch of a sequence, by their numbers, and counts: what a cost model looks at.
     emulator::Counters count_blocks(const BoundSequence& sequence, std::size_t launch,
                                     std::span<const std::uint64_t> blocks);
-    /// Of each launch of a sequence, one block from the middle of its grid and the last one, each with its cluster.
+    /// Of each launch of a sequence, up to three blocks of its grid and the last one, each with its cluster.
     /// Unchecked, since a block alone finds memory as others have not left it. Scratch is zeroed first, as for run();
     /// what the blocks write stays.
     std::vector<emulator::CountedLaunch> count_launches(const BoundSequence& sequence);
@@ -77,13 +80,15 @@ public:
 private:
     std::span<std::byte> bytes(Buffer buffer);
     void prepare(const BoundSequence& sequence);
+    double modelled_us(const BoundSequence& sequence);
     void launch(const BoundSequence& sequence, const Launch& launch, std::span<const std::uint64_t> blocks);
     const emulator::LoadedModule& module(Module module) const;
 
     DeviceIdentity identity_;
     EmulatorOptions options_;
     emulator::GlobalMemory memory_;
-    std::map<std::uint32_t, std::uint64_t> buffers_;  ///< addresses
+    std::map<std::uint32_t, std::uint64_t> buffers_;                          ///< addresses
+    std::map<std::uint32_t, std::unique_ptr<emulator::LazyPages>> reserved_;  ///< null: zeros
     std::map<std::uint32_t, std::unique_ptr<emulator::LoadedModule>> modules_;
     std::uint32_t next_id_ = 1;
     std::uint64_t launches_ = 0;

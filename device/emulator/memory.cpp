@@ -82,6 +82,16 @@ std::optional<std::uint64_t> GlobalMemory::place(std::uint64_t bytes) {
 }
 
 std::optional<std::uint64_t> GlobalMemory::allocate(std::uint64_t bytes, std::uint64_t misalign, std::string name) {
+    return take(bytes, misalign, std::move(name), true);
+}
+
+std::optional<std::uint64_t> GlobalMemory::allocate_untouched(std::uint64_t bytes, std::uint64_t misalign,
+                                                              std::string name) {
+    return take(bytes, misalign, std::move(name), false);
+}
+
+std::optional<std::uint64_t> GlobalMemory::take(std::uint64_t bytes, std::uint64_t misalign, std::string name,
+                                                bool touched) {
     if (bytes > limit_ - used_ || misalign >= alignment * 16) return std::nullopt;
     const std::uint64_t front = (guard_bytes + alignment - 1) / alignment * alignment + misalign;
     const std::uint64_t total = (front + bytes + guard_bytes + alignment - 1) / alignment * alignment;
@@ -91,9 +101,20 @@ std::optional<std::uint64_t> GlobalMemory::allocate(std::uint64_t bytes, std::ui
     allocations_[address] = {
         .address = address, .bytes = bytes, .first = *first, .last = *first + total, .name = std::move(name)};
     used_ += bytes;
-    mark(*first, total, ByteState::outside);
-    mark(address, bytes, ByteState::uninitialised);
-    std::memset(host(address), 0, bytes);
+    if (!touched) {
+        allocations_[address].untouched = true;
+        // Zero again, where something lay here before: whole pages, and what is left at both ends.
+        hand_back(host(address), host(address) + bytes);
+        const std::uint64_t end = std::min(bytes, page);
+        std::memset(host(address), 0, end);
+        std::memset(host(address + bytes - end), 0, end);
+        mark(*first, front, ByteState::outside);
+        mark(address + bytes, *first + total - address - bytes, ByteState::outside);
+    } else {
+        mark(*first, total, ByteState::outside);
+        mark(address, bytes, ByteState::uninitialised);
+        std::memset(host(address), 0, bytes);
+    }
     mend(address);
     return address;
 }
@@ -103,7 +124,7 @@ void GlobalMemory::release(std::uint64_t address) {
     if (one.freed) return;
     one.freed = true;
     used_ -= one.bytes;
-    mark(address, one.bytes, ByteState::freed);
+    if (!one.untouched) mark(address, one.bytes, ByteState::freed);
     hand_back(host(address), host(address) + one.bytes);
 }
 

@@ -26,6 +26,8 @@ public:
     /// The address, aligned to 256 bytes plus `misalign`; nothing when memory runs out. Contents are zero and count as
     /// uninitialised.
     std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::uint64_t misalign, std::string name);
+    /// The same without touching what lies between its red zones: contents are zero, and no access to them is checked.
+    std::optional<std::uint64_t> allocate_untouched(std::uint64_t bytes, std::uint64_t misalign, std::string name);
     void release(std::uint64_t address);
     std::uint64_t free_bytes() const noexcept { return limit_ - used_; }
 
@@ -43,7 +45,7 @@ public:
         std::uint64_t address = 0, bytes = 0;
         std::uint64_t first = 0, last = 0;  ///< with its red zones: [first, last)
         std::string name;
-        bool freed = false;
+        bool freed = false, untouched = false;
     };
     /// The allocation that an address lies in or nearest to; null where there is none at all.
     const Allocation* nearest(std::uint64_t address) const noexcept;
@@ -52,6 +54,7 @@ public:
 
 private:
     std::optional<std::uint64_t> place(std::uint64_t bytes);
+    std::optional<std::uint64_t> take(std::uint64_t bytes, std::uint64_t misalign, std::string name, bool touched);
 
     SpaceView view_;
     std::uint64_t reserved_ = 0, limit_ = 0, used_ = 0, next_ = 0;

@@ -34,3 +34,14 @@ DeviceIdentity identity_of(const Part& part) {
 }
 
 }  // namespace autotune::emulator
+
+namespace autotune {
+
+std::optional<DeviceIdentity> emulated_device(std::string_view text) {
+    constexpr std::string_view prefix = "emulated:";
+    if (!text.starts_with(prefix)) return std::nullopt;
+    const emulator::Part* const part = emulator::part_named(text.substr(prefix.size()));
+    return part ? std::optional{emulator::identity_of(*part)} : std::nullopt;
+}
+
+}  // namespace autotune

@@ -7,7 +7,15 @@
 
 #include "device/device.h"
 
-namespace autotune::emulator {
+namespace autotune {
+
+/// What an emulated device says of itself; nullopt where the text is not `emulated:` and a part or a capability of one.
+std::optional<DeviceIdentity> emulated_device(std::string_view text);
+
+namespace emulator {
+
+/// Of the modelled times: predictions of another version are not compared with these.
+inline constexpr int model_version = 1;
 
 /// A GPU on the market, from its data sheet.
 struct Part {
@@ -43,5 +51,6 @@ const Part* part_named(std::string_view name) noexcept;
 /// What the emulated device says it is.
 DeviceIdentity identity_of(const Part& part);
 
-}  // namespace autotune::emulator
+}  // namespace emulator
+}  // namespace autotune
 #endif

@@ -59,7 +59,7 @@ void crashes(const HostCall&) {
     raise(SIGABRT);
 }
 
-std::unique_ptr<Device> host_device(int) {
+std::unique_ptr<Device> host_device(const std::string&) {
     auto device = std::make_unique<HostDevice>();
     device->told.limits.l2_bytes = 1 << 16;
     device->bandwidth_gbs = 100'000;  // so that no test's made-up time is below the floor

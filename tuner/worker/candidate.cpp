@@ -49,7 +49,11 @@ void ScratchPool::give_back(Buffer buffer) {
 
 Candidate::Candidate(Device& device, ScratchPool& pool, const ProblemMemory& memory, CandidateTask task,
                      std::size_t sets)
-    : device_{device}, pool_{pool}, task_{std::move(task)}, tensor_count_{memory.tensors().size()} {
+    : device_{device},
+      pool_{pool},
+      task_{std::move(task)},
+      tensor_count_{memory.tensors().size()},
+      modelled_{memory.task().modelled} {
     if (task_.artefacts.empty() || task_.sources.size() != task_.artefacts.size())
         throw Error{Error::Kind::internal, "a candidate came without its binaries"};
     try {
@@ -62,7 +66,8 @@ Candidate::Candidate(Device& device, ScratchPool& pool, const ProblemMemory& mem
             BoundSequence bound{
                 .sequence = &task_.sequence, .module = modules_.front(), .buffers = memory.set(s), .others = others};
             for (const ScratchBuffer& scratch : task_.sequence.scratch) {
-                scratch_.push_back(pool_.take(scratch.bytes));
+                scratch_.push_back(modelled_ ? device_.reserve(scratch.bytes, 0, DType::u8, nullptr)
+                                             : pool_.take(scratch.bytes));
                 bound.buffers.push_back(scratch_.back());
             }
             bound_.push_back(std::move(bound));
@@ -76,7 +81,8 @@ Candidate::Candidate(Device& device, ScratchPool& pool, const ProblemMemory& mem
 Candidate::~Candidate() { release(); }
 
 void Candidate::release() noexcept {
-    for (const Buffer& buffer : std::exchange(scratch_, {})) pool_.give_back(buffer);
+    for (const Buffer& buffer : std::exchange(scratch_, {}))
+        modelled_ ? device_.release(buffer) : pool_.give_back(buffer);
     for (const Module module : std::exchange(modules_, {})) {
         try {
             device_.unload(module);

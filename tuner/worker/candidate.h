@@ -51,6 +51,7 @@ private:
     std::vector<Buffer> scratch_;
     std::vector<BoundSequence> bound_;
     std::size_t tensor_count_ = 0;
+    bool modelled_ = false;  ///< its scratch is reserved, not taken from the pool
 };
 
 }  // namespace autotune

@@ -16,7 +16,8 @@ LaunchSequence sequence_of(const Instance& problem, const Config& config, const 
 
 }  // namespace
 
-CandidateTask candidate_task(const Instance& problem, const Config& config, const Binaries& binaries, int slot) {
+CandidateTask candidate_task(const Instance& problem, const Config& config, const Binaries& binaries, int slot,
+                             bool emulated) {
     const Variant* variant = problem.op().variant(config.variant);
     const std::string own_arch = arch_name(problem.limits().cc);
     CandidateTask task{.slot = slot,
@@ -28,7 +29,7 @@ CandidateTask candidate_task(const Instance& problem, const Config& config, cons
     for (Artefact& artefact : task.artefacts) {
         artefact.log.clear();
         // Code for this very device needs no PTX beside it, and decoding it is time in which the device waits.
-        if (!artefact.cubin.empty() && artefact.arch.starts_with(own_arch)) artefact.ptx.clear();
+        if (!emulated && !artefact.cubin.empty() && artefact.arch.starts_with(own_arch)) artefact.ptx.clear();
     }
     return task;
 }

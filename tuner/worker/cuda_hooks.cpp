@@ -104,7 +104,10 @@ Artefact support_for(int gpu) {
     return std::move(result.artefact);
 }
 
-std::unique_ptr<Device> open_cuda(int gpu) { return make_cuda_device(gpu, support_for(gpu)); }
+std::unique_ptr<Device> open_cuda(const std::string& device) {
+    const int gpu = std::stoi(device);
+    return make_cuda_device(gpu, support_for(gpu));
+}
 
 RunWorker::Watch watch_cuda(const DeviceIdentity& identity) {
     std::shared_ptr<const GpuMonitor> monitor = GpuMonitor::open(identity.pci_id);

@@ -72,7 +72,9 @@ void FinalRounds::load_finalists() {
             outcomes_[i] = result.failure;
             continue;
         }
-        Finalist finalist{.number = i, .task = candidate_task(instance, configs_[i], *result.binaries, 0)};
+        Finalist finalist{
+            .number = i,
+            .task = candidate_task(instance, configs_[i], *result.binaries, 0, setting_.lane.device().emulated)};
         finalist.task.id = static_cast<int>(i);
         const Resources used = resources_of(*result.binaries, finalist.task.sequence, instance.limits());
         outcomes_[i].compile_ms = result.compile_ms;

@@ -94,6 +94,10 @@ ProblemMemory::ProblemMemory(Device& device, ProblemTask task, std::vector<Mappe
     saved_.resize(count);
     expected_.resize(count);
     try {
+        if (task_.modelled) {
+            reserve();
+            return;
+        }
         for (const std::size_t i : inputs_) fill(i, pristine_[i] = take(task_.tensors[i].bytes));
         for (const std::size_t i : outputs_) {
             saved_[i] = take(task_.tensors[i].bytes);
@@ -129,6 +133,21 @@ Buffer ProblemMemory::take(std::uint64_t bytes, std::uint64_t misalign) {
     const Buffer buffer = device_.allocate(bytes, misalign);
     all_.push_back(buffer);
     return buffer;
+}
+
+/// One set, of which only what a sampled block touches is ever made.
+void ProblemMemory::reserve() {
+    std::vector<Buffer> set(task_.tensors.size());
+    for (std::size_t i = 0; i < set.size(); ++i) {
+        const TensorTask& tensor = task_.tensors[i];
+        if (!tensor.present) continue;
+        const bool filled = is_read(tensor) && tensor.contents < 0;
+        set[i] = device_.reserve(tensor.bytes, tensor.misalign, tensor.dtype, filled ? &tensor.fill : nullptr);
+        all_.push_back(set[i]);
+        if (is_read(tensor) && !filled)
+            device_.write(set[i], 0, contents_.at(static_cast<std::size_t>(tensor.contents)).bytes());
+    }
+    sets_.push_back(std::move(set));
 }
 
 void ProblemMemory::fill(std::size_t tensor, Buffer buffer) {
@@ -231,6 +250,7 @@ void ProblemMemory::make_inputs_absolute() {
 
 std::vector<Device::Restore> ProblemMemory::restores() const {
     std::vector<Device::Restore> list;
+    if (task_.modelled) return list;
     for (std::size_t s = 0; s < sets_.size(); ++s)
         for (const std::size_t i : outputs_)
             if (task_.tensors[i].role == Role::inout) list.push_back({s, sets_[s][i], pristine_[i]});

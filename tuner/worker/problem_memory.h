@@ -65,6 +65,7 @@ public:
 private:
     explicit ProblemMemory(Device& device) : device_{device} {}
     Buffer take(std::uint64_t bytes, std::uint64_t misalign = 0);
+    void reserve();
     void fill(std::size_t tensor, Buffer buffer);
     std::size_t sets_wanted();
     std::uint64_t footprint() const;

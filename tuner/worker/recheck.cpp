@@ -98,7 +98,8 @@ std::optional<Outcome> Recheck::check_on(const Instance& problem, const Config& 
     if (!result.binaries) return result.failure;
     TrialTask task = setting_.like;
     try {
-        task.candidate = candidate_task(problem, config, *result.binaries, held->task.slot);
+        task.candidate =
+            candidate_task(problem, config, *result.binaries, held->task.slot, setting_.lane.device().emulated);
     } catch (const EvaluationError& e) {  // of a launch's geometry, which no constraint forbids
         return Outcome{.ending = Ending::not_valid, .reason = e.what()};
     }

@@ -156,6 +156,15 @@ Instance ReferenceDesk::sized(const Instance& instance, std::uint64_t seed) {
     return Instance::make(instance.op(), fields, instance.limits(), instance.binding());
 }
 
+std::shared_ptr<const HeldProblem> ReferenceDesk::modelled(const Instance& instance, std::uint64_t seed) {
+    return thread_->run([&] {
+        HeldProblem problem = problem_of(instance, seed, 0, false);
+        problem.task.modelled = true;
+        if (!instance.op().inputs_cpp.empty()) evaluate(instance, seed, problem, true);
+        return std::make_shared<const HeldProblem>(std::move(problem));
+    });
+}
+
 std::shared_ptr<const HeldProblem> ReferenceDesk::make(const Instance& instance, std::uint64_t seed, int slot,
                                                        bool rotate) {
     const Op& op = instance.op();

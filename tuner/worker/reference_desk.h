@@ -36,6 +36,9 @@ public:
     /// crashes, gives a NaN or disagrees with its stand-in. It uses the lane, so the lane must not wait for it.
     std::future<std::shared_ptr<const HeldProblem>> begin(const Instance& instance, std::uint64_t seed, int slot,
                                                           bool rotate);
+    /// The problem for an emulated device to model its time on: without a reference, its inputs filled where they are
+    /// touched. Throws Error{usage} when its input generator fails.
+    std::shared_ptr<const HeldProblem> modelled(const Instance& instance, std::uint64_t seed);
     /// The problem with the dims that its input generator sets; others come back as they are. Throws Error{usage} as
     /// the generator does, or when the problem is none with them.
     Instance sized(const Instance& instance, std::uint64_t seed);

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "autotune/error.h"
+#include "device/emulator/parts.h"
 #include "tuner/worker/json_types.h"
 
 namespace autotune {
@@ -39,8 +41,8 @@ std::vector<int> numbers_of(const std::vector<Fd>& fds) {
 
 }  // namespace
 
-RunLane::RunLane(std::filesystem::path worker, int gpu, StageLog& log)
-    : worker_{std::move(worker)}, gpu_{gpu}, log_{log}, thread_{std::make_unique<JobThread>()} {
+RunLane::RunLane(std::filesystem::path worker, std::string device, StageLog& log)
+    : worker_{std::move(worker)}, choice_{std::move(device)}, log_{log}, thread_{std::make_unique<JobThread>()} {
     identified_ = thread_->begin([this] { identify(); }).share();
     thread_->post([this] {
         try {
@@ -72,13 +74,20 @@ const DeviceIdentity& RunLane::device() {
 /// Which device it is, before its context is made: that is all the caller needs to load its problem.
 void RunLane::identify() {
     const StageLog::Span span{log_, "driver starts"};
+    if (std::optional<DeviceIdentity> emulated = emulated_device(choice_)) {
+        identity_ = *emulated;
+        return;
+    }
     try {
         client_ = fresh();
         const std::vector<DeviceIdentity> devices = list(*client_);
-        if (gpu_ < 0 || static_cast<std::size_t>(gpu_) >= devices.size())
-            throw Error{Error::Kind::device, fmt::format("there is no GPU {}: {} found here", gpu_, devices.size()),
-                        "autotune doctor"};
-        identity_ = devices[static_cast<std::size_t>(gpu_)];
+        for (std::size_t i = 0; i < devices.size(); ++i)
+            if (std::to_string(i) == choice_) {
+                identity_ = devices[i];
+                return;
+            }
+        throw Error{Error::Kind::device, fmt::format("there is no GPU {}: {} found here", choice_, devices.size()),
+                    "autotune doctor"};
     } catch (const WorkerLost& e) {
         client_.reset();
         throw Error{Error::Kind::device, fmt::format("the GPUs could not be listed: {}", e.what())};
@@ -89,11 +98,12 @@ void RunLane::start() {
     if (!client_ || !client_->alive()) client_ = spare_ && spare_->alive() ? std::move(spare_) : fresh();
     spare_.reset();
     const StageLog::Span span{log_, "device opens"};
-    client_->ask(Message::open, {{"gpu", gpu_}}, {}, steady);
+    client_->ask(Message::open, {{"device", choice_}}, {}, steady);
     open_ = true;
     for (const auto& [slot, problem] : held_) {
         client_->ask(Message::prepare, problem->task, numbers_of(problem->contents), steady);
-        client_->ask(Message::reference, problem->reference, numbers_of(problem->values), steady);
+        if (!problem->task.modelled)
+            client_->ask(Message::reference, problem->reference, numbers_of(problem->values), steady);
     }
     if (replaced_ > 0) spare_ = std::make_unique<RunClient>(worker_, "--run");
 }
@@ -107,7 +117,7 @@ void RunLane::ensure() {
             retire();
             if (attempt == most_attempts)
                 throw Error{Error::Kind::device,
-                            fmt::format("the worker for GPU {} does not start: {}{}", gpu_, e.what(),
+                            fmt::format("the worker for GPU {} does not start: {}{}", choice_, e.what(),
                                         e.log().empty() ? "" : ": " + e.log().substr(0, e.log().find('\n')))};
         }
     }
@@ -138,7 +148,7 @@ Frame RunLane::ask_surely(Message type, const nlohmann::json& body, std::span<co
     try {
         return ask(type, body, steady, fds);
     } catch (const WorkerLost& e) {
-        throw Error{Error::Kind::device, fmt::format("the worker for GPU {} failed: {}", gpu_, e.what())};
+        throw Error{Error::Kind::device, fmt::format("the worker for GPU {} failed: {}", choice_, e.what())};
     }
 }
 
@@ -156,7 +166,7 @@ void RunLane::set_reference(const ReferenceTask& task, const std::vector<Fd>& va
 bool RunLane::hold(std::shared_ptr<const HeldProblem> problem) {
     held_.erase(problem->task.slot);
     const bool warm = prepare(problem->task, problem->contents);
-    set_reference(problem->reference, problem->values);
+    if (!problem->task.modelled) set_reference(problem->reference, problem->values);
     held_[problem->task.slot] = std::move(problem);
     return warm;
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tuner/worker/fd.h"
@@ -31,8 +32,9 @@ struct HeldProblem {
 /// with the problems that it held; from the first loss on, a spare that has started its driver stands by.
 class RunLane {
 public:
-    /// Starts the worker and opens the device; returns at once. log: outlives this.
-    RunLane(std::filesystem::path worker, int gpu, StageLog& log);
+    /// Starts the worker and opens the device; returns at once.
+    /// device: an ordinal, or emulated:PART. log: outlives this.
+    RunLane(std::filesystem::path worker, std::string device, StageLog& log);
     ~RunLane();
     RunLane(const RunLane&) = delete;
     RunLane& operator=(const RunLane&) = delete;
@@ -68,7 +70,7 @@ private:
     void identify();
     std::unique_ptr<RunClient> fresh();
     std::filesystem::path worker_;
-    int gpu_;
+    std::string choice_;
     StageLog& log_;
     std::atomic<int> replaced_ = 0;
     std::unique_ptr<RunClient> client_, spare_;

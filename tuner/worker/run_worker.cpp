@@ -92,6 +92,7 @@ Outcome RunWorker::trial(const TrialTask& task) {
     Outcome outcome;
     try {
         Slot& mine = slot(task.candidate.slot);
+        if (!task.check) return model(mine, task);
         if (!mine.has_reference) throw Error{Error::Kind::internal, "the problem has no reference yet"};
         outcome = judge(mine, task);
         // A stray write may have hit anything: what candidates share is made anew.
@@ -103,6 +104,22 @@ Outcome RunWorker::trial(const TrialTask& task) {
         outcome = outcome_of(e.fault());
         lost_ = lost_ || e.fault().sticky;
     }
+    return outcome;
+}
+
+/// The time of a candidate where nothing can be measured.
+Outcome RunWorker::model(Slot& mine, const TrialTask& task) {
+    const auto start = Clock::now();
+    const Candidate candidate{device_, pool_, *mine.memory, task.candidate, 1};
+    if (progress_) progress_("modelling", 0);
+    const Samples samples = device_.time(candidate.bound(), {}, task.plan);
+    Outcome outcome{.ending = samples.dropped ? Ending::dropped : Ending::timed, .samples_us = samples.time_us};
+    outcome.time_us = median(samples.time_us);
+    outcome.predicted = samples.predicted;
+    outcome.method = "modelled";
+    outcome.clock_mhz = samples.clock_mhz;
+    outcome.time_ms = milliseconds_since(start);
+    if (samples.dropped) outcome.reason = slower_than(outcome.time_us, task.plan.drop_above_us);
     return outcome;
 }
 

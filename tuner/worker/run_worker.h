@@ -50,6 +50,7 @@ private:
     struct Slot;
     Slot& slot(int number);
     Outcome judge(Slot& slot, const TrialTask& task);
+    Outcome model(Slot& slot, const TrialTask& task);
     Outcome measure(Slot& slot, Candidate& candidate, const TrialTask& task, const CheckResult& checked);
     bool disturbed();
     CheckResult check_surely(Slot& slot, Candidate& candidate, const TrialTask& task);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tuner/worker/evaluate.h"
@@ -14,7 +15,8 @@ namespace autotune {
 /// Where a run worker gets its device from: the real program opens CUDA devices, tests a device of their own.
 struct RunHooks {
     std::function<std::vector<DeviceIdentity>()> list;
-    std::function<std::unique_ptr<Device>(int gpu)> open;
+    /// An ordinal, or emulated:PART.
+    std::function<std::unique_ptr<Device>(const std::string& device)> open;
     /// What disturbs a device; may be empty, or give an empty function.
     std::function<RunWorker::Watch(const DeviceIdentity&)> watch;
     /// Done before the first message is read, so that it overlaps with the parent's own start; may be empty.
@@ -33,7 +35,7 @@ int serve_reference(int socket, const ReferenceTable& table);
 /// Compiles with NVRTC; the hook of the real program.
 CompileHook nvrtc_compile();
 
-/// CUDA devices; the hooks of the real program.
+/// CUDA devices; the hooks of the real program, which opens emulated ones, too.
 RunHooks cuda_devices();
 
 /// What a worker program is made of: the real one of NVRTC and CUDA devices, those of tests of their own parts.

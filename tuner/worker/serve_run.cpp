@@ -35,7 +35,7 @@ public:
                 answer(socket_, Message::devices, hooks_.list());
                 break;
             case Message::open:
-                open(body.at("gpu").get<int>());
+                open(body.at("device").get<std::string>());
                 break;
             case Message::bandwidth:
                 answer(socket_, Message::bandwidth, {{"gbs", device().copy_bandwidth_gbs()}});
@@ -75,8 +75,8 @@ public:
     }
 
 private:
-    void open(int gpu) {
-        device_ = hooks_.open(gpu);
+    void open(const std::string& device) {
+        device_ = hooks_.open(device);
         const auto progress = [this](std::string_view phase, double expect_s) {
             answer(socket_, Message::progress, {{"phase", phase}, {"expect_s", expect_s}});
         };

@@ -19,7 +19,7 @@ enum class Message : std::uint32_t {
     failed,     ///< {"message"}: an error of the worker's own
     compile,    ///< CompileTask -> compiled
     compiled,   ///< CompileAnswer
-    open,       ///< {"gpu"}: takes a device -> opened
+    open,       ///< {"device"}: an ordinal or emulated:PART -> opened
     opened,     ///< DeviceIdentity
     devices,    ///< lists devices without opening one -> devices
     bandwidth,  ///< -> bandwidth {"gbs"}
@@ -72,7 +72,8 @@ bool is_written(const TensorTask& tensor) noexcept;  ///< present, and kernels w
 struct ProblemTask {
     int slot = 0;
     std::vector<TensorTask> tensors;
-    bool rotate = true;  ///< as many sets of buffers as a cold L2 needs; else one
+    bool rotate = true;     ///< as many sets of buffers as a cold L2 needs; else one
+    bool modelled = false;  ///< nothing runs on it whole: it has no reference, and memory that is filled when touched
 };
 
 /// A compiled config bound to a problem.
@@ -99,6 +100,7 @@ struct TrialTask {
     CandidateTask candidate;
     bool twice = true;    ///< a second run on other poison must give the same bits
     bool measure = true;  ///< else it is checked only
+    bool check = true;    ///< else it is timed only, on a problem that is modelled
     TimePlan plan;
     double most_ms = 0;   ///< device time for all samples together, when one is long; 0: no limit
     double floor_us = 0;  ///< faster than this is an error; 0: not known

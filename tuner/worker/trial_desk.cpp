@@ -10,6 +10,8 @@ void TrialDesk::hold_main() {
     if (!lane_.holds(0)) lane_.hold(main_);
 }
 
+void TrialDesk::hold_main_anew() { lane_.hold(main_); }
+
 Outcome TrialDesk::ask(const TrialTask& task) {
     try {
         if (task.candidate.slot == 0) hold_main();

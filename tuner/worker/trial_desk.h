@@ -20,6 +20,8 @@ public:
     void set_main(std::shared_ptr<const HeldProblem> problem) { main_ = std::move(problem); }
     /// The re-check of a large problem may have needed the room.
     void hold_main();
+    /// Whatever slot 0 holds by now.
+    void hold_main_anew();
     const Patience& patience() const noexcept { return patience_; }
 
     /// One that is lost is that candidate's outcome, and replaced for the next. Throws Error where the worker does not

@@ -12,12 +12,14 @@
 #include <mutex>
 
 #include "autotune/error.h"
+#include "device/emulator/parts.h"
 #include "device/identity.h"
 #include "tuner/model/cache_root.h"
 #include "tuner/model/space.h"
 #include "tuner/worker/candidate_task.h"
 #include "tuner/worker/compiled_sources.h"
 #include "tuner/worker/effort_plan.h"
+#include "tuner/worker/emulated_bench.h"
 #include "tuner/worker/final_rounds.h"
 #include "tuner/worker/gates.h"
 #include "tuner/worker/idle_meter.h"
@@ -58,7 +60,7 @@ public:
     explicit RealBench(const WorkerOptions& options)
         : options_{with_paths(options)},
           plan_{plan_for(options.effort)},
-          lane_{options_.worker, options.gpu, log_},
+          lane_{options_.worker, options.device, log_},
           trial_desk_{lane_,
                       {.limit_s = options.trial_limit_s,
                        .least_s = std::min(2.0, options.trial_limit_s),
@@ -256,7 +258,8 @@ void RealBench::take_binaries(const std::shared_ptr<Trial>& trial, BinariesResul
     if (result.obstacle) return stop(trial, *result.obstacle);
     if (!result.binaries) return finish(trial, std::move(result.failure));
     try {
-        const CandidateTask candidate = candidate_task(instance(), trial->config, *result.binaries, 0);
+        const CandidateTask candidate =
+            candidate_task(instance(), trial->config, *result.binaries, 0, lane_.device().emulated);
         const Resources used = resources_of(*result.binaries, candidate.sequence, instance().limits());
         Outcome facts;
         facts.compile_ms = result.compile_ms;
@@ -445,6 +448,7 @@ void RealBench::begin_use() {
 }  // namespace
 
 std::unique_ptr<WorkerBench> make_worker_bench(const WorkerOptions& options) {
+    if (emulated_device(options.device)) return make_emulated_bench(options);
     return std::make_unique<RealBench>(options);
 }
 

@@ -16,7 +16,7 @@ namespace autotune {
 
 struct WorkerOptions {
     std::filesystem::path worker;     ///< the program autotune-worker; empty: see find_worker
-    int gpu = 0;                      ///< ordinal
+    std::string device = "0";         ///< an ordinal, or emulated:PART
     std::size_t compile_workers = 0;  ///< 0: one a hardware thread
     double compile_limit_s = 30;
     double trial_limit_s = 10;  ///< of one step of a trial where nothing better is known

@@ -63,17 +63,17 @@ struct Doubling {
     BoundSequence bound;
 };
 
-TEST(Counters, OfALaunchTellWhatABlockInTheMiddleAndTheLastDo) {
+TEST(Counters, OfALaunchTellWhatSomeBlocksAndTheLastDo) {
     Doubling run{100};
     const std::vector<emulator::CountedLaunch> counted = run.device->count_launches(run.bound);
     ASSERT_EQ(counted.size(), 1u);
     const emulator::CountedLaunch& one = counted.front();
     EXPECT_EQ(one.entry, "doubling");
     EXPECT_EQ(one.blocks, 4u);
-    EXPECT_EQ(one.interior.blocks, 1u);
-    EXPECT_EQ(one.interior.global_load_bytes, 128u);
-    EXPECT_EQ(one.interior.global_load_sectors, 4u);
-    EXPECT_EQ(one.interior.flops, 32u);
+    EXPECT_EQ(one.interior.blocks, 2u);
+    EXPECT_EQ(one.interior.global_load_bytes, 2 * 128u);
+    EXPECT_EQ(one.interior.global_load_sectors, 2 * 4u);
+    EXPECT_EQ(one.interior.flops, 2 * 32u);
     EXPECT_EQ(one.edge.blocks, 1u);
     EXPECT_EQ(one.edge.global_load_bytes, 16u);
     EXPECT_EQ(one.edge.global_load_sectors, 1u);

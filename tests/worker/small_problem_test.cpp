@@ -1,0 +1,68 @@
+#include "tuner/worker/small_problem.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "device/occupancy.h"
+#include "tuner/model/op_set.h"
+#include "tuner/model/space.h"
+
+namespace autotune {
+namespace {
+
+DeviceLimits ampere() {
+    DeviceLimits limits = *limits_of_capability(86);
+    limits.sm_count = 84;
+    limits.memory_bytes = std::int64_t{48} << 30;
+    return limits;
+}
+
+double elements_of(const Instance& instance) {
+    double elements = 0;
+    for (const BoundTensor& tensor : instance.tensors())
+        if (tensor.present) elements += static_cast<double>(tensor.elements);
+    return elements;
+}
+
+// Goal: every config of the default problems can be checked on something small on which it is valid.
+TEST(SmallProblem, EveryConfigOfEveryOpHasOne) {
+    const OpSet ops;
+    for (const Op* op : ops.all()) {
+        const Instance instance = Instance::make(*op, {}, ampere());
+        const Space space = Space::make(instance);
+        const std::size_t step = std::max<std::size_t>(1, space.size() / 50);
+        for (std::size_t i = 0; i < space.size(); i += step) {
+            const std::optional<Instance> small = small_problem(instance, space.config(i));
+            ASSERT_TRUE(small) << op->name << " " << space.config(i).text();
+            EXPECT_FALSE(small->objection(space.config(i))) << small->problem().text();
+            EXPECT_LE(small->flops(), 6e8) << small->problem().text();
+            EXPECT_LE(elements_of(*small), 6e6) << small->problem().text();
+            EXPECT_EQ(small->binding().align, instance.binding().align);
+            const std::vector<SourceSpec> checked = small->sources(space.config(i)),
+                                          timed = instance.sources(space.config(i));
+            ASSERT_EQ(checked.size(), timed.size());
+            for (std::size_t s = 0; s < timed.size(); ++s) EXPECT_EQ(checked[s].hash(), timed[s].hash());
+        }
+    }
+}
+
+TEST(SmallProblem, OneThatIsSmallEnoughStaysAsItIs) {
+    const OpSet ops;
+    const Instance instance = Instance::make(
+        ops.find("gemm"), {{"m", std::int64_t{33}}, {"n", std::int64_t{65}}, {"k", std::int64_t{17}}}, ampere());
+    const std::optional<Instance> small = small_problem(instance, instance.default_config());
+    ASSERT_TRUE(small);
+    EXPECT_EQ(small->problem(), instance.problem());
+}
+
+TEST(SmallProblem, IsRaggedWhereTheConfigAllowsIt) {
+    const OpSet ops;
+    const Instance instance = Instance::make(ops.find("softmax"), {}, ampere());
+    const std::optional<Instance> small = small_problem(instance, instance.default_config());
+    ASSERT_TRUE(small);
+    EXPECT_EQ(small->problem().text().substr(0, 8), "rows=19 ");
+}
+
+}  // namespace
+}  // namespace autotune
