@@ -173,10 +173,16 @@ const Nvrtc& nvrtc() {
 
 std::vector<std::string> cuda_include_folders() {
     std::vector<fs::path> folders;
-    if (const std::string wanted = environment("AUTOTUNE_CUDA_INCLUDE"); !wanted.empty()) folders.emplace_back(wanted);
+    std::error_code error;
+    if (const std::string wanted = environment("AUTOTUNE_CUDA_INCLUDE"); !wanted.empty()) {
+        if (!fs::exists(fs::path{wanted} / "cuda_fp16.h", error))
+            throw Error{Error::Kind::compile,
+                        fmt::format("AUTOTUNE_CUDA_INCLUDE is '{}', which holds no cuda_fp16.h", wanted),
+                        "unset AUTOTUNE_CUDA_INCLUDE, or set it to the include folder of a CUDA toolkit"};
+        folders.emplace_back(wanted);
+    }
     for (const fs::path& wheel : wheel_folders()) folders.push_back(wheel / "include");
     for (const std::string& toolkit : toolkit_folders()) folders.push_back(fs::path{toolkit} / "include");
-    std::error_code error;
     if (const Nvrtc* found = nvrtc_if_present()) {
         const fs::path real = fs::weakly_canonical(found->path, error);
         folders.push_back(real.parent_path().parent_path() / "include");

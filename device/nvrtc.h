@@ -34,7 +34,8 @@ const Nvrtc* nvrtc_if_present(std::string* why = nullptr) noexcept;
 
 /// Folders with cuda_fp16.h and its kin, for -I: of AUTOTUNE_CUDA_INCLUDE, the wheels, CUDA_HOME, CUDA_PATH, the
 /// toolkit that NVRTC came from, the one this was built with, /usr/local/cuda. The first that has the headers counts,
-/// with the cccl folder in it. Empty when none has.
+/// with the cccl folder in it. Empty when none has. Throws Error{compile} where AUTOTUNE_CUDA_INCLUDE is set and has
+/// not: another folder's headers in its place would surprise.
 std::vector<std::string> cuda_include_folders();
 
 }  // namespace autotune

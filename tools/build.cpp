@@ -32,7 +32,7 @@ void keep(const Instance& instance, const CompiledConfig& compiled, BinaryStore&
     const Nvrtc& compiler = nvrtc();
     const std::vector<SourceSpec> sources = instance.sources(compiled.config);
     for (std::size_t i = 0; i < sources.size() && i < compiled.artefacts.size(); ++i)
-        binaries.put({.key = binary_key(sources[i], Compiler::fixed_options(), compiled.artefacts[i].arch,
+        binaries.put({.key = binary_key(sources[i], Compiler::fixed_options(), asked_arch(sources[i], instance),
                                         compiler.major, compiler.minor),
                       .artefact = compiled.artefacts[i],
                       .source = sources[i].source,

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "autotune/error.h"
+#include "tools/foreign_error.h"
 #include "tools/interrupt.h"
 #include "tools/json_events.h"
 #include "tools/request.h"
@@ -58,7 +59,7 @@ int main(int count, char** arguments) {
     } catch (const Error& e) {
         return report(words, e.what(), e.help(), e.kind());
     } catch (const std::exception& e) {
-        return report(words, fmt::format("a fault of autotune's own: {}", e.what()),
-                      "report it with the output of: autotune doctor --json", Error::Kind::internal);
+        const Error told = foreign_error(e);
+        return report(words, told.what(), told.help(), told.kind());
     }
 }

@@ -95,7 +95,7 @@ Artefact artefact_of(const Record& record, const Instance& instance, const Store
         throw usage(fmt::format("{} is compiled from {} sources, so no single cubin is it", record.config.text(),
                                 sources.size()),
                     "--as json");
-    const std::string arch = sources.front().arch.empty() ? arch_name(record.device.limits.cc) : sources.front().arch;
+    const std::string arch = asked_arch(sources.front(), instance);
     const BinaryStore binaries{store.binaries_folder()};
     if (const auto binary = binaries.get(binary_key(sources.front(), Compiler::fixed_options(), arch,
                                                     record.environment.nvrtc_major, record.environment.nvrtc_minor)))

@@ -307,6 +307,10 @@ Config complete_config(const Instance& instance, Config config) {
     return whole;
 }
 
+std::string asked_arch(const SourceSpec& source, const Instance& instance) {
+    return source.arch.empty() ? arch_name(instance.limits().cc) : source.arch;
+}
+
 std::optional<int> capability_from_text(std::string_view text) {
     if (!text.starts_with("sm_")) return std::nullopt;
     int cc = 0;

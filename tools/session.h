@@ -80,6 +80,10 @@ std::string problem_words(const Instance& instance, std::string_view separator);
 /// default. Throws Error{usage} for what is no variant, no parameter, or not valid here.
 Config complete_config(const Instance& instance, Config config);
 
+/// What a source is compiled for on the instance's device: binaries are kept under it, though an older NVRTC makes code
+/// for an earlier architecture in its place.
+std::string asked_arch(const SourceSpec& source, const Instance& instance);
+
 /// 86 for "sm_86"; nullopt for anything else.
 std::optional<int> capability_from_text(std::string_view text);
 

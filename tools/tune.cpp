@@ -224,8 +224,8 @@ private:
         const Environment here = session_.environment(nullptr);
         BinaryStore binaries{store_.binaries_folder()};
         for (std::size_t i = 0; i < artefacts.size() && i < sources.size(); ++i)
-            binaries.put({.key = binary_key(sources[i], Compiler::fixed_options(), artefacts[i].arch, here.nvrtc_major,
-                                            here.nvrtc_minor),
+            binaries.put({.key = binary_key(sources[i], Compiler::fixed_options(), asked_arch(sources[i], instance),
+                                            here.nvrtc_major, here.nvrtc_minor),
                           .artefact = artefacts[i],
                           .source = sources[i].source,
                           .nvrtc_major = here.nvrtc_major,

@@ -35,7 +35,9 @@ struct Stage {
 struct BenchUse {
     double compile_s = 0, check_s = 0, time_s = 0;
     std::size_t compile_workers = 0;
-    double gpu_idle_share = 0;  ///< of the time with candidates outstanding, compiling ones too
+    /// Of the time in which a trial was outstanding, compiling or waiting for the device: the share in which the device
+    /// tried none.
+    double gpu_idle_share = 0;
     int workers_replaced = 0;
     std::vector<Stage> stages;  ///< in the order of their ends
 };
@@ -43,7 +45,7 @@ struct BenchUse {
 /// The re-check of a winner: other seeds, and ragged problems near this one.
 struct Verification {
     int problems = 0, inputs = 0;  ///< inputs: sets of them, over all problems; 0: it was not done
-    double largest_error = 0;  ///< over its bound
+    double largest_error = 0;      ///< over its bound
     std::optional<Outcome> failure;
     std::string failed_on;  ///< the problem
 };

@@ -89,7 +89,9 @@ Binary Kernels::compiled(const SourceSpec& source, int cc) {
         throw Error{Error::Kind::compile, fmt::format("'{}' does not compile: {}", source.source,
                                                       result.log.substr(0, result.log.find('\n')))};
     const Nvrtc& nvrtc = autotune::nvrtc();
-    Binary binary{.key = binary_key(source, Compiler::fixed_options(), result.artefact.arch, nvrtc.major, nvrtc.minor),
+    // Under what was asked for: an NVRTC older than the GPU makes code for an earlier architecture, and is not asked
+    // for it again.
+    Binary binary{.key = binary_key(source, Compiler::fixed_options(), request.arch, nvrtc.major, nvrtc.minor),
                   .artefact = std::move(result.artefact),
                   .source = source.source,
                   .nvrtc_major = nvrtc.major,

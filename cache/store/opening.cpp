@@ -246,7 +246,13 @@ private:
         const fs::path path = trials_path(out_.path);
         const std::string uuid = read_uuid(out_.tune);
         for (int attempt = 0; attempt < 2; ++attempt) {
-            const FileKind kind = probe(path).kind;
+            const FileProbe found = probe(path);
+            const FileKind kind = found.kind;
+            if (kind == FileKind::unreadable) {  // it may be sound, so it is not set aside
+                warn(fmt::format("'{}' cannot be read: {}, so trials are kept in memory only", shown(path),
+                                 found.trouble));
+                break;
+            }
             try {
                 if (kind == FileKind::absent &&
                     (access == Database::Access::read || create_file(path, trials_schema, uuid) != Created::yes))
@@ -262,8 +268,7 @@ private:
                 if (!failure.corrupt()) throw;
             }
             // Ours, but damaged or of a tune.db that is gone.
-            const bool ours = kind == FileKind::ours || kind == FileKind::truncated ||
-                              (out_.own_place && kind != FileKind::unreadable);
+            const bool ours = kind == FileKind::ours || kind == FileKind::truncated || out_.own_place;
             if (access == Database::Access::read || !ours || set_aside(path).empty()) {
                 warn(fmt::format("'{}' does not belong to '{}', so trials are kept in memory only", shown(path),
                                  name()));

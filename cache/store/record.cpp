@@ -67,7 +67,12 @@ std::string stale_reason(const TemplateIdentity& source, const Environment& envi
     const auto same = std::find_if(today.templates.begin(), today.templates.end(), [&](const TemplateIdentity& t) {
         return t.op == source.op && t.variant == source.variant;
     });
-    if (same == today.templates.end()) return fmt::format("variant '{}' is gone", source.variant);
+    if (same == today.templates.end()) {
+        const bool known = std::any_of(today.templates.begin(), today.templates.end(),
+                                       [&](const TemplateIdentity& t) { return t.op == source.op; });
+        return known ? fmt::format("variant '{}' is gone", source.variant)
+                     : fmt::format("the op '{}' is not loaded", source.op);
+    }
     if (same->abi != source.abi) return fmt::format("the parameters of '{}' mean something else today", source.variant);
     if (same->source_hash != source.source_hash) return fmt::format("the source of '{}' has changed", source.variant);
     if (same->space_hash != source.space_hash) return fmt::format("the space of '{}' has changed", source.variant);

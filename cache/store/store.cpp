@@ -78,18 +78,20 @@ Error Store::Impl::locked_error(bool in_trials, const std::string& holder) {
         std::string{locked_help}};
 }
 
-Error Store::Impl::error_of(const DatabaseFailure& failure, std::string_view action) const {
+Error Store::Impl::error_of(const DatabaseFailure& failure, std::string_view action, bool in_trials) const {
     const int code = failure.code() & 0xff;
+    const std::string name =
+        in_trials && !opened.path.empty() ? fmt::format("'{}'", shown(trials_path(opened.path))) : this->name();
     if (code == SQLITE_FULL)
-        return Error{Error::Kind::store, fmt::format("{} could not grow: the disk is full", name()),
+        return Error{Error::Kind::store, fmt::format("{} could not grow: the disk is full", name),
                      "free some space, or name another place with --db"};
     if (failure.busy())
-        return Error{Error::Kind::store, fmt::format("{} is locked by another process", name()),
+        return Error{Error::Kind::store, fmt::format("{} is locked by another process", name),
                      std::string{locked_help}};
     if (failure.corrupt())
-        return Error{Error::Kind::store, fmt::format("{} is damaged: {}", name(), failure.what()),
+        return Error{Error::Kind::store, fmt::format("{} is damaged: {}", name, failure.what()),
                      "move it aside, or name another place with --db"};
-    return Error{Error::Kind::store, fmt::format("{} could not be {}: {}", name(), action, failure.what())};
+    return Error{Error::Kind::store, fmt::format("{} could not be {}: {}", name, action, failure.what())};
 }
 
 void Store::Impl::write(bool in_trials, const std::function<void()>& body) {
@@ -109,7 +111,7 @@ void Store::Impl::write(bool in_trials, const std::function<void()>& body) {
             // It is our turn among the writers of this program, so it is another that holds the file.
             if (failure.busy()) throw locked_error(in_trials, "a process that is not autotune");
             const bool mendable = (failure.corrupt() || failure.moved()) && opened.own_place && opened.may_write;
-            if (!mendable || recovered) throw error_of(failure, "written");
+            if (!mendable || recovered) throw error_of(failure, "written", in_trials);
         }
         recover(in_trials);
     }
@@ -131,7 +133,7 @@ void Store::Impl::recover(bool in_trials) {
         for (auto& [id, run] : active) register_run(run);
         transaction.commit();
     } catch (const DatabaseFailure& failure) {
-        throw error_of(failure, "written");
+        throw error_of(failure, "written", in_trials);
     }
 }
 

@@ -55,7 +55,8 @@ struct Store::Impl {
     /// Runs `body` in one transaction of tune.db or trials.db, queued behind other writers. It may run twice.
     void write(bool in_trials, const std::function<void()>& body);
     /// `action` is what could not be done with the file: "read" or "written".
-    Error error_of(const DatabaseFailure& failure, std::string_view action) const;
+    /// in_trials: trials.db is the file that failed.
+    Error error_of(const DatabaseFailure& failure, std::string_view action, bool in_trials = false) const;
     Error locked_error(bool in_trials, const std::string& holder);
     /// What a question answers, with a failure of SQLite as an Error{store}.
     template <class Question>

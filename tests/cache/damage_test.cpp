@@ -336,6 +336,19 @@ TEST_F(OwnPlace, TrialsOfADatabaseThatIsGoneAreSetAside) {
     EXPECT_EQ(files_like("trials.db.broken"), 1u);
 }
 
+TEST_F(OwnPlace, TrialsThatCannotBeReadAreNotCalledAnothersAndStayWhereTheyAre) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    const fs::path trials = path_.parent_path() / "trials.db";
+    fs::remove(trials);
+    fs::create_symlink("trials.db", trials);  // a loop: no user may open it
+    warnings_.clear();
+    Store store = open();
+    ASSERT_EQ(warnings_.size(), 1u);
+    EXPECT_NE(warnings_[0].find("trials.db' cannot be read: "), std::string::npos) << warnings_[0];
+    EXPECT_TRUE(fs::is_symlink(trials));
+    EXPECT_EQ(files_like("trials.db.broken"), 0u);
+}
+
 TEST_F(OwnPlace, AReaderRollsBackWhatAKilledWriterLeft) {
     { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
     const pid_t child = ::fork();

@@ -120,6 +120,15 @@ TEST(Crc32, GivesTheStandardsCheckValueWhateverTheAlignment) {
     EXPECT_EQ(crc32(long_text), bytewise.value());
 }
 
+TEST(Record, OfAnOpThatIsNotLoadedIsNotSaidToLackAVariant) {
+    const Record record = samples::record(1024, 50.0);
+    TemplateIdentity other = record.source;
+    other.variant = "another";
+    EXPECT_EQ(stale_reason(record.source, record.environment, {.templates = {other}}),
+              "variant '" + record.source.variant + "' is gone");
+    EXPECT_EQ(stale_reason(record.source, record.environment, {}), "the op '" + record.source.op + "' is not loaded");
+}
+
 TEST(RecordLine, ReadsBackAsItWas) {
     Record record = samples::record(1024, 50.123);
     record.default_us = 77.5;

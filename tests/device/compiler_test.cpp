@@ -267,5 +267,16 @@ TEST(Nvrtc, FindsTheHeadersOfHalfPrecision) {
     EXPECT_GE(nvrtc().major, 12);
 }
 
+TEST(Nvrtc, AnIncludeFolderWithoutTheHeadersIsRefusedWhereItWasNamed) {
+    ::setenv("AUTOTUNE_CUDA_INCLUDE", "/dev/null", 1);
+    try {
+        cuda_include_folders();
+        ADD_FAILURE() << "it was ignored";
+    } catch (const Error& e) {
+        EXPECT_STREQ(e.what(), "AUTOTUNE_CUDA_INCLUDE is '/dev/null', which holds no cuda_fp16.h");
+    }
+    ::unsetenv("AUTOTUNE_CUDA_INCLUDE");
+}
+
 }  // namespace
 }  // namespace autotune
