@@ -56,6 +56,19 @@ TEST(SmallProblem, OneThatIsSmallEnoughStaysAsItIs) {
     EXPECT_EQ(small->problem(), instance.problem());
 }
 
+// The naive variant writes the scores of all heads to memory, however short the heads are.
+TEST(SmallProblem, WhatAConfigKeepsBetweenItsLaunchesCounts) {
+    const OpSet ops;
+    const Instance instance = Instance::make(ops.find("attention"), {{"head_dim", std::int64_t{1}}}, ampere());
+    const std::optional<Instance> small = small_problem(instance, instance.default_config());
+    ASSERT_TRUE(small);
+    double scratch = 0;
+    for (const ScratchBuffer& one : small->launches(instance.default_config(), 1).scratch)
+        scratch += static_cast<double>(one.bytes);
+    EXPECT_GT(scratch, 0);
+    EXPECT_LE(scratch, 4e6);
+}
+
 TEST(SmallProblem, IsRaggedWhereTheConfigAllowsIt) {
     const OpSet ops;
     const Instance instance = Instance::make(ops.find("softmax"), {}, ampere());

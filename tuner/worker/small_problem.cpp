@@ -22,11 +22,16 @@ constexpr std::array<std::int64_t, 34> extents{4099, 4104, 4096, 2053, 2056, 204
                                                257,  264,  256,  131,  136,  128,  67,   72,   64,   37,  40,  32,
                                                19,   24,   16,   7,    8,    5,    4,    3,    2,    1};
 
-/// Work, in what is enough of it.
-double size_of_work(const Instance& instance) {
+/// Work, in what is enough of it: what a config keeps between its launches is work, too.
+double size_of_work(const Instance& instance, const Config& config) {
     double elements = 0;
     for (const BoundTensor& tensor : instance.tensors())
         if (tensor.present) elements += static_cast<double>(tensor.elements);
+    try {
+        for (const ScratchBuffer& scratch : instance.launches(config, 1).scratch)
+            elements += static_cast<double>(scratch.bytes) / sizeof(float);
+    } catch (const EvaluationError&) {  // said when it is tried
+    }
     return std::max(instance.flops() / enough_flops, elements / enough_elements);
 }
 
@@ -65,7 +70,7 @@ std::optional<Instance> cut_once(const Instance& instance, const Config& config)
         for (const std::int64_t extent : extents) {
             if (extent > now * 3 / 4) continue;  // of this scale, or larger
             std::optional<Instance> cut = with_extent(instance, config, name, extent);
-            if (cut && size_of_work(*cut) < size_of_work(instance)) return cut;
+            if (cut && size_of_work(*cut, config) < size_of_work(instance, config)) return cut;
         }
     return std::nullopt;
 }
@@ -74,12 +79,12 @@ std::optional<Instance> cut_once(const Instance& instance, const Config& config)
 
 std::optional<Instance> small_problem(const Instance& instance, const Config& config) {
     Instance small = instance;
-    while (size_of_work(small) > 1) {
+    while (size_of_work(small, config) > 1) {
         std::optional<Instance> cut = cut_once(small, config);
         if (!cut) break;
         small = std::move(*cut);
     }
-    if (size_of_work(small) > bearable) return std::nullopt;
+    if (size_of_work(small, config) > bearable) return std::nullopt;
     return small;
 }
 
