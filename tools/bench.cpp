@@ -227,7 +227,8 @@ private:
     void print(const Instance& instance, const Config& config, const Outcome& outcome, const Interval& ratio,
                Verdict verdict, std::string_view first) {
         const Interval time = median_interval(outcome.samples_us);
-        const std::string words = words_of(verdict, ratio, first) + (outcome.tainted ? ", disturbed" : "");
+        const std::string words = words_of(verdict, ratio, first) + (outcome.tainted ? ", disturbed" : "") +
+                                  (outcome.predicted ? ", predicted" : "");
         console_.result(fmt::format("  {} [{}, {}]  {:<40} {:<14} {}", pad_left(format_time(time.median), 10),
                                     format_time(time.low), format_time(time.high),
                                     throughput(instance, time.median, preparation_.copy_bandwidth_gbs), words,

@@ -88,6 +88,7 @@ std::string json_trial(const Instance& instance, const Trial& trial) {
                    {"check_ms", o.check_ms},          {"time_ms", o.time_ms}};
     if (!o.reason.empty()) fields["reason"] = o.reason;
     if (o.time_us > 0) fields["time_us"] = o.time_us;
+    if (o.predicted) fields["predicted"] = true;
     if (!o.samples_us.empty()) fields["samples_us"] = o.samples_us;
     if (o.registers)
         fields.update({{"registers", o.registers}, {"spill_bytes", o.spill_bytes}, {"shared_bytes", o.shared_bytes}});

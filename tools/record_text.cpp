@@ -27,8 +27,8 @@ std::string json_text(std::string_view text) {
 }
 
 std::string heading(const Record& record) {
-    std::string text = fmt::format("{} {} on {}: {}", record.source.op, record.problem.text(), record.device.name,
-                                   format_time(record.time_us));
+    std::string text = fmt::format("{} {} on {}: {}{}", record.source.op, record.problem.text(), record.device.name,
+                                   format_time(record.time_us), record.predicted ? " PREDICTED by an emulator" : "");
     if (record.default_us) text += fmt::format(", {} the default", format_speedup(*record.default_us / record.time_us));
     return one_line(text + fmt::format(" ({})", name_of(record.verified)));
 }
@@ -228,8 +228,9 @@ std::string record_as_toml(const Record& record) {
     for (const auto& [name, value] : record.problem.fields) text += fmt::format("{} = {}\n", name, toml_value(value));
     text += "\n[config]\n";
     for (const auto& [name, value] : record.config.values) text += fmt::format("{} = {}\n", name, toml_value(value));
-    text += fmt::format("\n[measured]\ngpu = {}\ntime_us = {}\nlow_us = {}\nhigh_us = {}\nsamples = {}\n",
-                        json_text(record.device.name), record.time_us, record.low_us, record.high_us, record.samples);
+    text += fmt::format("\n[{}]\ngpu = {}\ntime_us = {}\nlow_us = {}\nhigh_us = {}\nsamples = {}\n",
+                        record.predicted ? "predicted" : "measured", json_text(record.device.name), record.time_us,
+                        record.low_us, record.high_us, record.samples);
     if (record.default_us) text += fmt::format("default_us = {}\n", *record.default_us);
     return text + fmt::format("nvrtc = \"{}.{}\"\nverified = \"{}\"\n", record.environment.nvrtc_major,
                               record.environment.nvrtc_minor, name_of(record.verified));

@@ -97,11 +97,11 @@ private:
     /// before is refused no longer.
     void accept(const Record& record, const Verification& v, const PresentGpu& gpu) {
         ++verified_;
-        store_.strike_negative(named(record, gpu));
+        if (!gpu.identity.emulated) store_.strike_negative(named(record, gpu));
         Record checked = record;
         checked.verified = Verified::verified;
         checked.max_error = std::max(record.max_error, v.largest_error);
-        if (record.verified != Verified::verified) store_.put({&checked, 1});
+        if (record.verified != Verified::verified && !gpu.identity.emulated) store_.put({&checked, 1});
         console_.result(fmt::format(
             "ok    {} {}   {}   {} of {}, largest error {:.2f} of the bound", record.source.op, problem_,
             record.config.text(), format_count(static_cast<std::size_t>(v.inputs), "set of inputs", "sets of inputs"),
@@ -125,10 +125,11 @@ private:
                 .config = record.config};
     }
 
-    /// A record that fails now must not be dispatched any more, unless it is memory that is short at the moment.
+    /// A record that fails now must not be dispatched any more, unless it is memory that is short at the moment. What
+    /// an emulator finds of the records of a real GPU is said and changes nothing.
     void report(const Record& record, const std::string& reason, Ending ending, const PresentGpu& gpu) {
         say_failed(record, reason, ending);
-        if (ending == Ending::out_of_memory) return;
+        if (ending == Ending::out_of_memory || gpu.identity.emulated) return;
         Negative negative = named(record, gpu);
         negative.ending = ending;
         store_.put_negative(negative, session_.environment(&gpu.identity));

@@ -233,17 +233,21 @@ std::vector<RecordKey> Store::Impl::rows_of(const ActiveRun& run) {
     return keys;
 }
 
+void Store::Impl::remove_negative(std::int64_t device, std::int64_t source, std::int64_t problem, std::string_view op,
+                                  const Config& config) {
+    tune()
+        .query(
+            "DELETE FROM negative WHERE device = ? AND template = ? AND problem = ? AND config = (SELECT id FROM "
+            "config WHERE op = ? AND variant = ? AND hash = ?)")
+        .bind(device, source, problem, op, config.variant, config.hash())
+        .run();
+}
+
 /// What this search found sound is refused no longer for what an earlier compiler, driver or accident did to it.
 void Store::Impl::remove_negatives(const ActiveRun& run) {
     scan_trials(trials(), run.row, [&](const TrialRow& row) {
-        if (!row.trial.outcome.ok()) return;
-        tune()
-            .query(
-                "DELETE FROM negative WHERE device = ? AND template = ? AND problem = ? AND config = (SELECT id FROM "
-                "config WHERE op = ? AND variant = ? AND hash = ?)")
-            .bind(run.device, row.source, run.problem, run.start.problem.op, row.trial.config.variant,
-                  row.trial.config.hash())
-            .run();
+        if (row.trial.outcome.ok())
+            remove_negative(run.device, row.source, run.problem, run.start.problem.op, row.trial.config);
     });
 }
 

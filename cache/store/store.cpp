@@ -218,17 +218,12 @@ void Store::strike_negative(const Negative& negative) {
     });
     if (!refused) return;  // as nearly always: then nothing is written
     impl_->write(false, [&] {
-        impl_->tune()
-            .query(
-                "DELETE FROM negative WHERE device = (SELECT id FROM device WHERE fp = ?) AND template = ? AND problem "
-                "= "
-                "(SELECT id FROM problem WHERE op = ? AND key = ?) AND config = (SELECT id FROM config WHERE op = ? "
-                "AND "
-                "variant = ? AND hash = ?)")
-            .bind(negative.device_fp, intern(impl_->tune(), negative.source), negative.source.op,
-                  std::span<const std::byte>{negative.problem_key}, negative.source.op, negative.config.variant,
-                  negative.config.hash())
-            .run();
+        Database& db = impl_->tune();
+        const auto device = db.integer_of("SELECT id FROM device WHERE fp = ?", negative.device_fp);
+        const auto problem = db.integer_of("SELECT id FROM problem WHERE op = ? AND key = ?", negative.source.op,
+                                           std::span<const std::byte>{negative.problem_key});
+        if (!device || !problem) return;
+        impl_->remove_negative(*device, intern(db, negative.source), *problem, negative.source.op, negative.config);
         impl_->count_generation();
     });
 }

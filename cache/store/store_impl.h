@@ -80,6 +80,8 @@ struct Store::Impl {
     std::vector<Record> derive(const ActiveRun& run, const RunEnd& end);
     std::vector<Finalist> finalists_of(const ActiveRun& run);
     std::vector<RecordKey> rows_of(const ActiveRun& run);
+    void remove_negative(std::int64_t device, std::int64_t source, std::int64_t problem, std::string_view op,
+                         const Config& config);
     void remove_negatives(const ActiveRun& run);
     std::size_t put_negatives(const ActiveRun& run);
     void store_end(const ActiveRun& run, const std::vector<Record>& records, RunSummary& summary);

@@ -1,5 +1,7 @@
 // Goal: what a user types is answered as the docs say: results on stdout, all else on stderr, the documented exit
 // codes. Method: the built program is run, without a GPU and with a cache folder of its own.
+#include <sstream>
+
 #include "tests/tools/command_line.h"
 
 namespace autotune {
@@ -49,6 +51,23 @@ TEST_F(CommandLine, WithoutAGpuASearchRunsOnTheEmulatorAndSaysSo) {
     EXPECT_NE(known.err.find("PREDICTED"), std::string::npos) << known.err;
     const Answer again = run("--op softmax --problem rows=64,cols=256,dtype=f32 --budget 4");
     EXPECT_NE(again.out.find("known from earlier runs"), std::string::npos) << again.out;
+}
+
+TEST_F(CommandLine, NoPredictedTimeIsInAJsonLineWithoutSayingSo) {
+    const Answer r = run("tune softmax rows=64,cols=256,dtype=f32 --budget 3 --json");
+    EXPECT_EQ(r.code, 0) << r.err;
+    std::istringstream lines{r.out};
+    int trials = 0;
+    for (std::string line; std::getline(lines, line);) {
+        const auto event = nlohmann::json::parse(line);
+        if (event.contains("device")) EXPECT_TRUE(event["device"]["emulated"].get<bool>()) << line;
+        if (event["event"] != "trial") continue;
+        ++trials;
+        EXPECT_TRUE(event.value("predicted", false)) << line;
+    }
+    EXPECT_EQ(trials, 3);
+    const Answer header = run("query softmax --as cpp");
+    EXPECT_NE(header.out.find("PREDICTED by an emulator"), std::string::npos) << header.out;
 }
 
 TEST_F(CommandLine, EveryOpRunsOnTheEmulator) {

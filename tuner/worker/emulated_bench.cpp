@@ -21,6 +21,7 @@
 #include "tuner/worker/effort_plan.h"
 #include "tuner/worker/gates.h"
 #include "tuner/worker/process.h"
+#include "tuner/worker/queued_trial.h"
 #include "tuner/worker/recheck.h"
 #include "tuner/worker/reference_desk.h"
 #include "tuner/worker/run_lane.h"
@@ -62,13 +63,6 @@ struct EmulatingLane {
     std::deque<int> held;  ///< slots, oldest first
 };
 
-struct EmulatedTrial {
-    Config config;
-    Outcome outcome;
-    bool done = false, cancelled = false;   ///< guarded by the bench's mutex
-    std::shared_ptr<const Error> obstacle;  ///< what ended it is no fault of the config's, and ends the run
-};
-
 class EmulatedBench final : public WorkerBench {
 public:
     explicit EmulatedBench(const WorkerOptions& options)
@@ -87,7 +81,10 @@ public:
     const DeviceIdentity& device() override { return identity_; }
     Instance sized(const Instance& instance) override { return references_.sized(instance, options_.seed); }
     void expect(const Instance& instance, std::span<const Config> first) override {
-        for (const Config& config : first) store_.expect(instance.sources(config), arch_name(instance.limits().cc));
+        try {
+            for (const Config& config : first) store_.expect(instance.sources(config), arch_name(instance.limits().cc));
+        } catch (const Error&) {  // whoever asks for it in earnest is told
+        }
     }
     Preparation prepare(const Instance& instance) override;
     std::size_t capacity() const override { return store_.pool().workers() + lanes_.size() + 2; }
@@ -123,26 +120,26 @@ private:
     }
 
     void cancel_all();
-    const SmallProblem& small_for(const Config& config);
-    void take_binaries(const std::shared_ptr<EmulatedTrial>& trial, EmulatingLane& lane, const SmallProblem& small,
-                       BinariesResult result);
-    void try_out(const std::shared_ptr<EmulatedTrial>& trial, EmulatingLane& lane, const SmallProblem& small,
+    std::shared_ptr<const SmallProblem> small_for(const Config& config);
+    void take_binaries(const std::shared_ptr<QueuedTrial>& trial, EmulatingLane& lane,
+                       std::shared_ptr<const SmallProblem> small, BinariesResult result);
+    void try_out(const std::shared_ptr<QueuedTrial>& trial, EmulatingLane& lane, const SmallProblem& small,
                  const Binaries& binaries);
     Outcome judge(const Config& config, EmulatingLane& lane, const SmallProblem& small, const Binaries& binaries);
     Outcome model(const Config& config, EmulatingLane& lane, const Binaries& binaries);
-    void finish(const std::shared_ptr<EmulatedTrial>& trial, Outcome outcome);
+    void finish(const std::shared_ptr<QueuedTrial>& trial, Outcome outcome);
 
     WorkerOptions options_;
     const EffortPlan plan_;
     const DeviceIdentity identity_;
     std::optional<Instance> instance_;
-    std::map<std::string, SmallProblem> small_;  ///< of the problem at hand, by their text
+    std::map<std::string, std::shared_ptr<const SmallProblem>> small_;  ///< of the problem at hand, by their text
     int next_slot_ = first_small_slot;
     std::size_t next_lane_ = 0;
 
     mutable std::mutex mutex_;
     std::condition_variable finished_;
-    std::deque<std::shared_ptr<EmulatedTrial>> trials_;  ///< guarded, as what follows
+    std::deque<std::shared_ptr<QueuedTrial>> trials_;  ///< guarded, as what follows
     double check_s_ = 0, time_s_ = 0, compile_before_s_ = 0;
 
     StageLog log_;
@@ -168,24 +165,24 @@ Preparation EmulatedBench::prepare(const Instance& instance) {
         });
     if (const std::string trouble = store_.pool().trouble(); !trouble.empty())
         throw Error{Error::Kind::compile, fmt::format("no compiler: {}", trouble), "autotune doctor"};
-    const SmallProblem& small = small_for(instance.default_config());
-    return {.reference = fmt::format("{}, on {}", small.held->words, small.instance.problem().text()),
+    const std::shared_ptr<const SmallProblem> small = small_for(instance.default_config());
+    return {.reference = fmt::format("{}, on {}", small->held->words, small->instance.problem().text()),
             .method = "modelled"};
 }
 
 /// The problem that a config is checked on, with its reference. Throws Error where there is none.
-const SmallProblem& EmulatedBench::small_for(const Config& config) {
+std::shared_ptr<const SmallProblem> EmulatedBench::small_for(const Config& config) {
     const std::optional<Instance> small = small_problem(instance(), config);
     if (!small)
         throw Error{Error::Kind::usage, "no problem that its constraints allow is small enough to be interpreted"};
     const std::string name = small->problem().text();
     if (const auto found = small_.find(name); found != small_.end()) return found->second;
     auto held = references_.begin(*small, options_.seed, next_slot_++, false).get();
-    return small_.emplace(name, SmallProblem{*small, std::move(held)}).first->second;
+    return small_[name] = std::make_shared<const SmallProblem>(SmallProblem{*small, std::move(held)});
 }
 
 void EmulatedBench::submit(const Config& config) {
-    auto trial = std::make_shared<EmulatedTrial>(EmulatedTrial{.config = config});
+    auto trial = std::make_shared<QueuedTrial>(QueuedTrial{.config = config});
     EmulatingLane& lane = *lanes_[next_lane_++ % lanes_.size()];
     {
         const std::lock_guard lock{mutex_};
@@ -193,16 +190,16 @@ void EmulatedBench::submit(const Config& config) {
     }
     if (const std::optional<std::string> objection = instance().objection(config))
         return finish(trial, {.ending = Ending::not_valid, .reason = *objection});
-    const SmallProblem* small = nullptr;
+    std::shared_ptr<const SmallProblem> small;
     try {
-        small = &small_for(config);
+        small = small_for(config);
     } catch (const Error& e) {
         return finish(trial, {.ending = Ending::not_emulated, .reason = e.what()});
     }
     try {
         store_.want(instance().sources(config), arch_name(instance().limits().cc),
                     [this, trial, &lane, small](BinariesResult result) {
-                        take_binaries(trial, lane, *small, std::move(result));
+                        take_binaries(trial, lane, small, std::move(result));
                     });
     } catch (const Error& e) {
         finish(trial, {.ending = Ending::compile_failed, .reason = e.what()});
@@ -210,8 +207,8 @@ void EmulatedBench::submit(const Config& config) {
 }
 
 /// On the pool's thread, or the caller's when the binaries were there already.
-void EmulatedBench::take_binaries(const std::shared_ptr<EmulatedTrial>& trial, EmulatingLane& lane,
-                                  const SmallProblem& small, BinariesResult result) {
+void EmulatedBench::take_binaries(const std::shared_ptr<QueuedTrial>& trial, EmulatingLane& lane,
+                                  std::shared_ptr<const SmallProblem> small, BinariesResult result) {
     if (result.obstacle) {
         {
             const std::lock_guard lock{mutex_};
@@ -225,11 +222,11 @@ void EmulatedBench::take_binaries(const std::shared_ptr<EmulatedTrial>& trial, E
         trial->outcome.compile_ms = result.compile_ms;
     }
     lane.lane.thread().post(
-        [this, trial, &lane, &small, binaries = result.binaries] { try_out(trial, lane, small, *binaries); });
+        [this, trial, &lane, small, binaries = result.binaries] { try_out(trial, lane, *small, *binaries); });
 }
 
 /// On the lane's thread.
-void EmulatedBench::try_out(const std::shared_ptr<EmulatedTrial>& trial, EmulatingLane& lane, const SmallProblem& small,
+void EmulatedBench::try_out(const std::shared_ptr<QueuedTrial>& trial, EmulatingLane& lane, const SmallProblem& small,
                             const Binaries& binaries) {
     {
         const std::lock_guard lock{mutex_};
@@ -280,7 +277,7 @@ Outcome EmulatedBench::model(const Config& config, EmulatingLane& lane, const Bi
     return lane.desk.ask(task);
 }
 
-void EmulatedBench::finish(const std::shared_ptr<EmulatedTrial>& trial, Outcome outcome) {
+void EmulatedBench::finish(const std::shared_ptr<QueuedTrial>& trial, Outcome outcome) {
     const std::lock_guard lock{mutex_};
     if (trial->cancelled) return;
     outcome.compile_ms = std::max(outcome.compile_ms, trial->outcome.compile_ms);
@@ -292,18 +289,7 @@ void EmulatedBench::finish(const std::shared_ptr<EmulatedTrial>& trial, Outcome 
 }
 
 Outcome EmulatedBench::next(const std::function<void()>& idle) {
-    std::unique_lock lock{mutex_};
-    if (trials_.empty()) throw Error{Error::Kind::internal, "no trial was submitted"};
-    const std::shared_ptr<EmulatedTrial> trial = trials_.front();
-    while (!finished_.wait_for(lock, std::chrono::milliseconds{100}, [&] { return trial->done; })) {
-        if (!idle) continue;
-        lock.unlock();
-        idle();
-        lock.lock();
-    }
-    trials_.pop_front();
-    throw_obstacle(trial->obstacle);
-    return trial->outcome;
+    return next_outcome(trials_, mutex_, finished_, idle);
 }
 
 void EmulatedBench::cancel_all() {
@@ -327,7 +313,7 @@ std::vector<Outcome> EmulatedBench::rounds(std::span<const Config> finalists, in
 }
 
 Verification EmulatedBench::verify(const Config& config) {
-    const SmallProblem& small = small_for(config);
+    const std::shared_ptr<const SmallProblem> small = small_for(config);
     EmulatingLane& lane = *lanes_.front();
     const Recheck::Setting setting{.lane = lane.lane,
                                    .store = store_,
@@ -335,7 +321,7 @@ Verification EmulatedBench::verify(const Config& config) {
                                    .desk = lane.desk,
                                    .log = log_,
                                    .plan = plan_,
-                                   .instance = small.instance,
+                                   .instance = small->instance,
                                    .seed = options_.seed};
     return Recheck{setting}.run(config);
 }

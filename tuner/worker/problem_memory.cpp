@@ -115,8 +115,10 @@ ProblemMemory::ProblemMemory(Device& device, ProblemTask task, std::vector<Mappe
         if (e.fault().kind != DeviceFault::Kind::out_of_memory) throw;
         for (const Buffer& buffer : std::exchange(all_, {})) device_.release(buffer);
         const auto have = static_cast<double>(std::max<std::int64_t>(device_.free_bytes(), 0));
-        throw Error{Error::Kind::device, fmt::format("the problem {}, which has {} free",
-                                                     memory_need(task_.tensors).text(), memory_text(have))};
+        const std::string need = task_.modelled
+                                     ? fmt::format("needs {} on the GPU", memory_text(static_cast<double>(footprint())))
+                                     : memory_need(task_.tensors).text();
+        throw Error{Error::Kind::device, fmt::format("the problem {}, which has {} free", need, memory_text(have))};
     }
 }
 

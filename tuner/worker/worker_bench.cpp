@@ -25,6 +25,7 @@
 #include "tuner/worker/idle_meter.h"
 #include "tuner/worker/json_types.h"
 #include "tuner/worker/memory_need.h"
+#include "tuner/worker/queued_trial.h"
 #include "tuner/worker/recheck.h"
 #include "tuner/worker/reference_desk.h"
 #include "tuner/worker/run_lane.h"
@@ -36,13 +37,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-struct Trial {
-    Config config;
-    Outcome outcome;
-    bool done = false, cancelled = false;   ///< guarded by the bench's mutex
-    std::shared_ptr<const Error> obstacle;  ///< what ended it is no fault of the config's, and ends the run
-};
 
 /// Of all variants, before any constraint.
 double raw_size(const Op& op) {
@@ -113,11 +107,10 @@ private:
     void refuse_what_cannot_fit(const Instance& instance) const;
 
     // One trial, from its binaries to its outcome.
-    void take_binaries(const std::shared_ptr<Trial>& trial, BinariesResult result);
-    void enqueue(std::function<void()> job);
-    void try_out(const std::shared_ptr<Trial>& trial, const TrialTask& task);
-    void finish(const std::shared_ptr<Trial>& trial, Outcome outcome);
-    void stop(const std::shared_ptr<Trial>& trial, const Error& error);
+    void take_binaries(const std::shared_ptr<QueuedTrial>& trial, BinariesResult result);
+    void try_out(const std::shared_ptr<QueuedTrial>& trial, const TrialTask& task);
+    void finish(const std::shared_ptr<QueuedTrial>& trial, Outcome outcome);
+    void stop(const std::shared_ptr<QueuedTrial>& trial, const Error& error);
     void note_best(double time_us);
     TrialTask trial_task(CandidateTask candidate) const;
 
@@ -133,9 +126,9 @@ private:
 
     mutable std::mutex mutex_;
     std::condition_variable finished_;
-    std::deque<std::shared_ptr<Trial>> trials_;     ///< guarded, as what follows
-    std::vector<std::function<void()>> held_back_;  ///< until the first trial, the default's, is done
-    std::shared_ptr<Trial> first_;
+    std::deque<std::shared_ptr<QueuedTrial>> trials_;  ///< guarded, as what follows
+    std::vector<std::function<void()>> held_back_;     ///< until the first trial, the default's, is done
+    std::shared_ptr<QueuedTrial> first_;
     bool first_done_ = false;
     IdleMeter meter_;
     double check_s_ = 0, time_s_ = 0;
@@ -236,7 +229,7 @@ std::shared_ptr<const HeldProblem> RealBench::wait_for(std::future<std::shared_p
 // ---- Trials.
 
 void RealBench::submit(const Config& config) {
-    auto trial = std::make_shared<Trial>(Trial{.config = config});
+    auto trial = std::make_shared<QueuedTrial>(QueuedTrial{.config = config});
     {
         const std::lock_guard lock{mutex_};
         trials_.push_back(trial);
@@ -254,7 +247,7 @@ void RealBench::submit(const Config& config) {
 }
 
 /// On the pool's thread, or the caller's when the binaries were there already.
-void RealBench::take_binaries(const std::shared_ptr<Trial>& trial, BinariesResult result) {
+void RealBench::take_binaries(const std::shared_ptr<QueuedTrial>& trial, BinariesResult result) {
     if (result.obstacle) return stop(trial, *result.obstacle);
     if (!result.binaries) return finish(trial, std::move(result.failure));
     try {
@@ -302,7 +295,7 @@ TrialTask RealBench::trial_task(CandidateTask candidate) const {
 }
 
 /// On the lane's thread.
-void RealBench::try_out(const std::shared_ptr<Trial>& trial, const TrialTask& task) {
+void RealBench::try_out(const std::shared_ptr<QueuedTrial>& trial, const TrialTask& task) {
     {
         const std::lock_guard lock{mutex_};
         if (trial->cancelled) return;
@@ -329,7 +322,7 @@ void RealBench::try_out(const std::shared_ptr<Trial>& trial, const TrialTask& ta
     finish(trial, std::move(outcome));
 }
 
-void RealBench::stop(const std::shared_ptr<Trial>& trial, const Error& error) {
+void RealBench::stop(const std::shared_ptr<QueuedTrial>& trial, const Error& error) {
     {
         const std::lock_guard lock{mutex_};
         trial->obstacle = std::make_shared<const Error>(error);
@@ -337,7 +330,7 @@ void RealBench::stop(const std::shared_ptr<Trial>& trial, const Error& error) {
     finish(trial, {.ending = Ending::crashed, .reason = error.what()});
 }
 
-void RealBench::finish(const std::shared_ptr<Trial>& trial, Outcome outcome) {
+void RealBench::finish(const std::shared_ptr<QueuedTrial>& trial, Outcome outcome) {
     const std::lock_guard lock{mutex_};
     if (trial->cancelled) return;
     const Outcome& facts = trial->outcome;
@@ -357,20 +350,7 @@ void RealBench::finish(const std::shared_ptr<Trial>& trial, Outcome outcome) {
     finished_.notify_all();
 }
 
-Outcome RealBench::next(const std::function<void()>& idle) {
-    std::unique_lock lock{mutex_};
-    if (trials_.empty()) throw Error{Error::Kind::internal, "no trial was submitted"};
-    const std::shared_ptr<Trial> trial = trials_.front();
-    while (!finished_.wait_for(lock, std::chrono::milliseconds{100}, [&] { return trial->done; })) {
-        if (!idle) continue;
-        lock.unlock();
-        idle();
-        lock.lock();
-    }
-    trials_.pop_front();
-    throw_obstacle(trial->obstacle);
-    return trial->outcome;
-}
+Outcome RealBench::next(const std::function<void()>& idle) { return next_outcome(trials_, mutex_, finished_, idle); }
 
 void RealBench::cancel() {
     {

@@ -48,8 +48,6 @@ __device__ void meet() { asm volatile("barrier.cluster.arrive.release.aligned;\n
 
 std::string with_covers(const std::string& kernel) { return covers + kernel; }
 
-std::string needs_nvrtc() { return no_compiler(); }
-
 std::vector<float> floats(std::size_t count) {
     std::vector<float> x(count);
     for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<float>(i * 37 % 101) - 50;
@@ -68,7 +66,7 @@ Launch launch_of(Dim3 grid, Dim3 block, Dim3 cluster, std::vector<Argument> argu
 }
 
 TEST(Clusters, ReduceThroughEachOthersSharedMemory) {
-    if (!needs_nvrtc().empty()) GTEST_SKIP() << needs_nvrtc();
+    if (!no_compiler().empty()) GTEST_SKIP() << no_compiler();
     Kernel kernel{compiled(with_covers(R"(
 #include <cooperative_groups.h>
 extern "C" __global__ void kernel(const float* x, float* y) {
@@ -99,7 +97,7 @@ extern "C" __global__ void kernel(const float* x, float* y) {
 }
 
 TEST(Clusters, HaveTheirShapeAndRanksFromTheKernelOrTheLaunch) {
-    if (!needs_nvrtc().empty()) GTEST_SKIP() << needs_nvrtc();
+    if (!no_compiler().empty()) GTEST_SKIP() << no_compiler();
     Kernel kernel{compiled(R"(
 extern "C" __global__ void kernel(unsigned* y) {
     unsigned id, rank, x, n;
@@ -184,7 +182,7 @@ TensorMapArgument tensor(std::uint32_t buffer, std::vector<std::uint64_t> extent
 }
 
 TEST(TensorMaps, FeedARingOfTilesAndTakeThemBack) {
-    if (!needs_nvrtc().empty()) GTEST_SKIP() << needs_nvrtc();
+    if (!no_compiler().empty()) GTEST_SKIP() << no_compiler();
     Kernel kernel{compiled(with_covers(ring), "sm_90a"), "sm_90"};
     constexpr std::size_t rows = 37, cols = 76;
     const std::vector<float> x = floats(rows * cols);
@@ -197,7 +195,7 @@ TEST(TensorMaps, FeedARingOfTilesAndTakeThemBack) {
 
 // Swizzles as the PTX manual draws them: rows at the swizzle's pitch, 16-byte pieces exchanged by the row's number.
 TEST(TensorMaps, SwizzleFillWithZeroAndReachAllDimensions) {
-    if (!needs_nvrtc().empty()) GTEST_SKIP() << needs_nvrtc();
+    if (!no_compiler().empty()) GTEST_SKIP() << no_compiler();
     Kernel kernel{compiled(with_covers(R"(
 extern "C" __global__ void kernel(const __grid_constant__ TensorMap in, float* y, int x0, int y0, int z0, int bytes, int taken) {
     extern __shared__ __align__(1024) float tile[];
@@ -243,7 +241,7 @@ extern "C" __global__ void kernel(const __grid_constant__ TensorMap in, float* y
 }
 
 TEST(TensorMaps, SendOneTileToAllBlocksOfAClusterAndAddUp) {
-    if (!needs_nvrtc().empty()) GTEST_SKIP() << needs_nvrtc();
+    if (!no_compiler().empty()) GTEST_SKIP() << no_compiler();
     Kernel kernel{compiled(with_covers(R"(
 extern "C" __global__ void kernel(const __grid_constant__ TensorMap in, const __grid_constant__ TensorMap sum, float* y) {
     __shared__ alignas(1024) float tile[2][8 * 32];
@@ -271,7 +269,7 @@ extern "C" __global__ void kernel(const __grid_constant__ TensorMap in, const __
 }
 
 TEST(TensorMaps, AreRefusedWhereTheDriverWould) {
-    if (!needs_nvrtc().empty()) GTEST_SKIP() << needs_nvrtc();
+    if (!no_compiler().empty()) GTEST_SKIP() << no_compiler();
     Kernel kernel{compiled(with_covers(ring), "sm_90a"), "sm_90"};
     const std::uint32_t x = kernel.buffer(floats(1024));
     const auto trouble = [&](const TensorMapArgument& map) {
@@ -294,7 +292,7 @@ TEST(TensorMaps, AreRefusedWhereTheDriverWould) {
 }
 
 TEST(PhaseBarriers, CountThreadsBytesAndPhases) {
-    if (!needs_nvrtc().empty()) GTEST_SKIP() << needs_nvrtc();
+    if (!no_compiler().empty()) GTEST_SKIP() << no_compiler();
     Kernel kernel{compiled(with_covers(R"(
 extern "C" __global__ void kernel(const int* x, int* y) {
     __shared__ alignas(16) int data[64];
@@ -396,7 +394,7 @@ const Faulty faults[] = {
 class HopperFaults : public testing::TestWithParam<Faulty> {};
 
 TEST_P(HopperFaults, AreReportedWithTheirLine) {
-    if (!needs_nvrtc().empty()) GTEST_SKIP() << needs_nvrtc();
+    if (!no_compiler().empty()) GTEST_SKIP() << no_compiler();
     const Faulty& fault = GetParam();
     const std::string source =
         with_covers(std::string{"extern \"C\" __global__ void kernel(float* x, float* y) {\nconst "
@@ -517,7 +515,7 @@ std::uint16_t small_float(float x, DType dtype) {  // of small whole numbers
 class Products : public testing::TestWithParam<Product> {};
 
 TEST_P(Products, AreThoseOfPlainLoops) {
-    if (!needs_nvrtc().empty()) GTEST_SKIP() << needs_nvrtc();
+    if (!no_compiler().empty()) GTEST_SKIP() << no_compiler();
     const Product& one = GetParam();
     const std::string head = "#define SPAN " + std::to_string(one.span) + "\n#define TURNED_A " +
                              (one.turned_a ? "1" : "0") + "\n#define TURNED_B " + (one.turned_b ? "1" : "0") +
@@ -561,7 +559,7 @@ std::vector<Product> products() {
 INSTANTIATE_TEST_SUITE_P(All, Products, testing::ValuesIn(products()));
 
 TEST(Wgmma, IsNotToBeTouchedBeforeItWasWaitedFor) {
-    if (!needs_nvrtc().empty()) GTEST_SKIP() << needs_nvrtc();
+    if (!no_compiler().empty()) GTEST_SKIP() << no_compiler();
     const std::string head = "#define SPAN 128\n#define TURNED_A 0\n#define TURNED_B 0\n#define TYPE \"bf16\"\n";
     const auto trouble = [&](const std::string& body) {
         Kernel kernel{compiled(head + covers + product +

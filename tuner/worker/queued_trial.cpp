@@ -1,0 +1,25 @@
+#include "tuner/worker/queued_trial.h"
+
+#include <chrono>
+
+#include "tuner/worker/compile_pool.h"
+
+namespace autotune {
+
+Outcome next_outcome(std::deque<std::shared_ptr<QueuedTrial>>& trials, std::mutex& mutex,
+                     std::condition_variable& finished, const std::function<void()>& idle) {
+    std::unique_lock lock{mutex};
+    if (trials.empty()) throw Error{Error::Kind::internal, "no trial was submitted"};
+    const std::shared_ptr<QueuedTrial> trial = trials.front();
+    while (!finished.wait_for(lock, std::chrono::milliseconds{100}, [&] { return trial->done; })) {
+        if (!idle) continue;
+        lock.unlock();
+        idle();
+        lock.lock();
+    }
+    trials.pop_front();
+    throw_obstacle(trial->obstacle);
+    return trial->outcome;
+}
+
+}  // namespace autotune
