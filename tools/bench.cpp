@@ -7,9 +7,11 @@
 #include "autotune/error.h"
 #include "cache/store/stored_problem.h"
 #include "tools/bench_source.h"
+#include "tools/counters_text.h"
 #include "tools/format.h"
 #include "tools/interrupt.h"
 #include "tools/json_events.h"
+#include "tools/launch_figures.h"
 #include "tools/subcommands.h"
 #include "tools/tune_report.h"
 #include "tuner/statistics.h"
@@ -229,10 +231,12 @@ private:
         const Interval time = median_interval(outcome.samples_us);
         const std::string words = words_of(verdict, ratio, first) + (outcome.tainted ? ", disturbed" : "") +
                                   (outcome.predicted ? ", predicted" : "");
+        const std::optional<Outcome> counted = request_.counters ? std::optional{bench_->count(config)} : std::nullopt;
         console_.result(fmt::format("  {} [{}, {}]  {:<40} {:<14} {}", pad_left(format_time(time.median), 10),
                                     format_time(time.low), format_time(time.high),
                                     throughput(instance, time.median, preparation_.copy_bandwidth_gbs), words,
                                     config.text()));
+        if (counted) print(*counted);
         if (!console_.json()) return;
         nlohmann::json fields = {{"op", instance.op().name},
                                  {"problem", instance.problem()},
@@ -244,8 +248,25 @@ private:
                                  {"words", words},
                                  {"tainted", outcome.tainted},
                                  {"samples_us", outcome.samples_us}};
+        if (counted && counted->ok())
+            fields["counters"] = counters_value(counted->counters, gpu_.identity.limits);
+        else if (counted)
+            fields["not_counted"] = counted->reason;
         fields[request_.against.empty() ? "over_default" : "over_against"] = ratio.median;
         console_.json_line(json_event("bench", fields));
+    }
+
+    /// Counts are the emulator's, whatever the time is: that is said above each table.
+    void print(const Outcome& counted) {
+        if (!counted.ok() || counted.counters.empty())
+            return console_.result(fmt::format("    no counters: {}: {}", info(counted.ending).words, counted.reason));
+        console_.result(gpu_.identity.emulated
+                            ? "    counters of this config, from the same blocks as its time"
+                            : "    counters of this config, from an emulator that ran the PTX of the same compile; the "
+                              "time is the GPU's");
+        std::string text = counters_text(counted.counters, gpu_.identity.limits);
+        if (text.ends_with('\n')) text.pop_back();
+        console_.result(text);
     }
 
     const Request& request_;

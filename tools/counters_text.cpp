@@ -6,8 +6,8 @@
 #include <iterator>
 #include <vector>
 
-#include "device/occupancy.h"
 #include "tools/format.h"
+#include "tools/launch_figures.h"
 
 namespace autotune {
 namespace {
@@ -16,22 +16,6 @@ using emulator::CountedLaunch;
 using emulator::Counters;
 
 constexpr std::size_t line_width = 100, label_width = 26, cell_width = 14;
-
-/// A column is a weighted sum of what was counted in the middle and at the end of the grid. Doubles: a large grid's sum
-/// need not fit 64 bits.
-struct CountColumn {
-    std::string_view title;
-    double of_interior, of_edge;
-};
-
-std::vector<CountColumn> columns_of(const CountedLaunch& launch) {
-    if (launch.blocks <= 1) return {{"the block", 0, 1}};
-    const auto all = static_cast<double>(launch.blocks);
-    const double last = static_cast<double>(std::max<std::uint64_t>(launch.edge.blocks, 1));
-    if (launch.interior.blocks == 0) return {{"a block", 0, 1 / last}, {"launch", 0, all / last}};
-    const auto inside = static_cast<double>(launch.interior.blocks);
-    return {{"a block", 1 / inside, 0}, {"last block", 0, 1 / last}, {"launch", (all - last) / inside, 1}};
-}
 
 std::string count_words(double count) {
     if (count < 1e6) return fmt::format("{:.0f}", count);
@@ -43,22 +27,6 @@ std::string count_words(double count) {
 std::string byte_words(double bytes) {
     constexpr double most = 1e18;
     return format_bytes(static_cast<std::uint64_t>(std::min(bytes, most)));
-}
-
-std::string limit_words(Occupancy::Limit limit) {
-    switch (limit) {
-        case Occupancy::Limit::warps:
-            return "warps";
-        case Occupancy::Limit::registers:
-            return "registers";
-        case Occupancy::Limit::shared:
-            return "shared memory";
-        case Occupancy::Limit::barriers:
-            return "barriers";
-        case Occupancy::Limit::blocks:
-            return "blocks an SM";
-    }
-    return {};
 }
 
 class CountTable {
@@ -79,14 +47,17 @@ public:
 private:
     void head() {
         const Dim3 grid = launch_.grid, block = launch_.block;
-        fmt::format_to(std::back_inserter(out_), "  {}\n    grid {}x{}x{}, block {}x{}x{}{}; {}\n",
+        fmt::format_to(std::back_inserter(out_), "  {}\n    grid {}x{}x{}, block {}x{}x{}{}\n    ",
                        cut(launch_.entry, line_width - 2), grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                       launch_.repeat > 1 ? fmt::format(", {} times", launch_.repeat) : "",
-                       launch_.blocks == 0   ? "no block runs"
-                       : launch_.blocks == 1 ? "its one block was counted"
-                                             : fmt::format("{} of its {} blocks were counted",
-                                                           launch_.interior.blocks + launch_.edge.blocks,
-                                                           count_words(static_cast<double>(launch_.blocks))));
+                       launch_.repeat > 1 ? fmt::format(", {} times", launch_.repeat) : "");
+        if (launch_.blocks == 0)
+            out_ += "no block runs\n";
+        else if (launch_.blocks == 1)
+            out_ += "counted on the emulator over its one block\n";
+        else
+            fmt::format_to(std::back_inserter(out_), "counted on the emulator over {} of its {} blocks\n",
+                           launch_.interior.blocks + launch_.edge.blocks,
+                           count_words(static_cast<double>(launch_.blocks)));
         resources();
     }
 
@@ -101,35 +72,30 @@ private:
             format_count(static_cast<std::size_t>(kernel.registers), "register", "registers"),
             kernel.spill_bytes > 0 ? byte_words(static_cast<double>(kernel.spill_bytes)) + " spilled" : "none spilled",
             byte_words(static_cast<double>(kernel.static_shared_bytes) + launch_.shared_bytes));
-        occupancy_line(kernel);
+        occupancy_lines();
     }
 
-    void occupancy_line(const KernelInfo& kernel) {
-        const std::uint64_t threads = std::uint64_t{launch_.block.x} * launch_.block.y * launch_.block.z;
-        const Occupancy found =
-            occupancy(limits_, {.threads = static_cast<int>(std::min<std::uint64_t>(threads, 1 << 20)),
-                                .registers = kernel.registers,
-                                .static_shared_bytes = kernel.static_shared_bytes,
-                                .dynamic_shared_bytes = launch_.shared_bytes,
-                                .barriers = kernel.barriers});
-        if (found.blocks == 0) {
-            fmt::format_to(std::back_inserter(out_), "    not one block fits an SM: {}\n", limit_words(found.limit));
+    void occupancy_lines() {
+        const LaunchOccupancy filled = occupancy_of(launch_, limits_);
+        if (filled.found.blocks == 0) {
+            fmt::format_to(std::back_inserter(out_), "    not one block fits an SM: {}\n",
+                           limit_words(filled.found.limit));
             return;
         }
-        const auto warp = static_cast<std::uint64_t>(limits_.warp);
-        const std::uint64_t warps = (threads + warp - 1) / warp * static_cast<std::uint64_t>(found.blocks);
-        const std::uint64_t most = static_cast<std::uint64_t>(limits_.threads_per_sm) / warp;
         fmt::format_to(std::back_inserter(out_), "    occupancy {:.2f}: {} an SM, {} of {} warps, limited by {}{}\n",
-                       static_cast<double>(warps) / static_cast<double>(std::max<std::uint64_t>(most, 1)),
-                       format_count(static_cast<std::size_t>(found.blocks), "block", "blocks"), warps, most,
-                       limit_words(found.limit), waves(found));
+                       filled.theoretical,
+                       format_count(static_cast<std::size_t>(filled.found.blocks), "block", "blocks"), filled.warps,
+                       filled.most_warps, limit_words(filled.found.limit), waves(filled.waves));
+        if (filled.waves > 0)
+            fmt::format_to(std::back_inserter(out_),
+                           "    achieved occupancy {} with the last wave, if all blocks take equally long\n",
+                           filled.achieved < 0.01 ? fmt::format("{:.2g}", filled.achieved)
+                                                  : fmt::format("{:.2f}", filled.achieved));
     }
 
-    std::string waves(const Occupancy& found) const {
-        if (limits_.sm_count <= 0) return {};
-        const double at_once = static_cast<double>(found.blocks) * limits_.sm_count;
-        const double rounds = static_cast<double>(launch_.blocks) / at_once;
-        return fmt::format("; {} waves on {} SMs", rounds < 1e3 ? fmt::format("{:.2f}", rounds) : count_words(rounds),
+    std::string waves(double count) const {
+        if (count <= 0) return {};
+        return fmt::format("; {} waves on {} SMs", count < 1e3 ? fmt::format("{:.2f}", count) : count_words(count),
                            limits_.sm_count);
     }
 
@@ -157,11 +123,14 @@ private:
         if (occurs(&Counters::global_load_requests)) {
             sum("global load requests", &Counters::global_load_requests);
             ratio("  sectors a request", &Counters::global_load_sectors, &Counters::global_load_requests);
+            percent("  memory efficiency", &Counters::global_load_bytes, &Counters::global_load_sectors, sector_bytes);
             bytes("  bytes asked for", &Counters::global_load_bytes);
         }
         if (occurs(&Counters::global_store_requests)) {
             sum("global store requests", &Counters::global_store_requests);
             ratio("  sectors a request", &Counters::global_store_sectors, &Counters::global_store_requests);
+            percent("  memory efficiency", &Counters::global_store_bytes, &Counters::global_store_sectors,
+                    sector_bytes);
             bytes("  bytes written", &Counters::global_store_bytes);
         }
         sum("atomic requests", &Counters::atomic_requests, Zero::left_out);
@@ -184,14 +153,8 @@ private:
     using Sum = std::uint64_t Counters::*;
     enum class Zero { shown, left_out };
 
-    double of(const CountColumn& column, Sum sum) const {
-        return column.of_interior * static_cast<double>(launch_.interior.*sum) +
-               column.of_edge * static_cast<double>(launch_.edge.*sum);
-    }
-    double of_class(const CountColumn& column, std::size_t kind) const {
-        return column.of_interior * static_cast<double>(launch_.interior.classes[kind].warps) +
-               column.of_edge * static_cast<double>(launch_.edge.classes[kind].warps);
-    }
+    double of(const CountColumn& column, Sum sum) const { return sum_of(column, launch_, sum); }
+    double of_class(const CountColumn& column, std::size_t kind) const { return class_of(column, launch_, kind); }
     bool occurs(Sum sum) const { return launch_.interior.*sum > 0 || launch_.edge.*sum > 0; }
 
     void sum(std::string_view label, Sum what, Zero zero = Zero::shown) {
@@ -207,6 +170,14 @@ private:
         row(label, [&](const CountColumn& column) {
             const double divisor = of(column, below);
             return divisor > 0 ? fmt::format("{:.2f}", of(column, above) / divisor) : std::string{"-"};
+        });
+    }
+
+    /// Of so many of `below` as a whole; a dash as above.
+    void percent(std::string_view label, Sum above, Sum below, double each) {
+        row(label, [&](const CountColumn& column) {
+            const double divisor = of(column, below) * each;
+            return divisor > 0 ? fmt::format("{:.0f} %", 100 * of(column, above) / divisor) : std::string{"-"};
         });
     }
 
@@ -230,7 +201,7 @@ private:
 }  // namespace
 
 std::string counters_text(std::span<const CountedLaunch> launches, const DeviceLimits& limits) {
-    std::string text = "counted by the emulator, not measured\n";
+    std::string text;
     for (const CountedLaunch& launch : launches) CountTable{launch, limits, text}.print();
     return text;
 }

@@ -91,6 +91,7 @@ void add_flags(CLI::App& app, unsigned flags, Request& request, Texts& texts) {
     if (flags & takes_config) app.add_option("--config", request.config, "one config: 'VARIANT NAME=VALUE ...'");
     if (flags & takes_against) {
         app.add_option("--against", request.against, "what to compare with: a config, a record's id or a database");
+        app.add_flag("--counters", request.counters, "what each config does, as an emulator counts it");
         app.add_option("--fail-on", request.fail_on, "slower: exit code 4 when what is compared is slower");
     }
     if (flags & takes_query) {

@@ -46,11 +46,12 @@ struct Request {
     double trial_limit_s = 10, compile_limit_s = 30;
     bool fresh = false;  ///< forget what earlier runs found out
 
-    std::string config;   ///< one config, as `query` prints it
-    std::string against;  ///< bench --against: a database, a record's id or a config
-    std::string fail_on;  ///< bench --fail-on: "slower" or empty
-    std::string as;       ///< query --as
-    std::string where;    ///< query --where
+    std::string config;     ///< one config, as `query` prints it
+    std::string against;    ///< bench --against: a database, a record's id or a config
+    bool counters = false;  ///< bench --counters
+    std::string fail_on;    ///< bench --fail-on: "slower" or empty
+    std::string as;         ///< query --as
+    std::string where;      ///< query --where
     bool csv = false;
     bool imported = false;                    ///< verify --imported
     std::optional<std::uint64_t> run, trial;  ///< why --run, --trial

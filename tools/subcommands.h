@@ -36,7 +36,7 @@ enum Flags : unsigned {
     takes_show = 256,    ///< --show
     takes_folder = 512,  ///< a folder to write
     takes_imported = 1024,
-    takes_against = 2048,  ///< --against --fail-on
+    takes_against = 2048,  ///< --against --counters --fail-on
 };
 
 struct Subcommand {

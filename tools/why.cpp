@@ -7,8 +7,10 @@
 #include "cache/dispatch/ladder.h"
 #include "cache/store/stored_problem.h"
 #include "tools/bench_source.h"
+#include "tools/counters_text.h"
 #include "tools/format.h"
 #include "tools/json_events.h"
+#include "tools/launch_figures.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
 
@@ -65,24 +67,31 @@ void print(const StoredRun& run, const StoredTrial& trial, const Session& sessio
     console.result(fmt::format("  took       compile {:.0f} ms, check {:.1f} ms, time {:.1f} ms", o.compile_ms,
                                o.check_ms, o.time_ms));
     if (!o.log.empty()) console.result(fmt::format("  log\n{}", indented(o.log)));
+    if (!o.counters.empty()) {
+        std::string text = counters_text(o.counters, run.device.limits);
+        if (text.ends_with('\n')) text.pop_back();
+        console.result(text);
+    }
     console.result(fmt::format("help: autotune bench {} {} --config '{}'", run.problem.op,
                                problem_argument(run, session), trial.config.text()));
 }
 
 nlohmann::json json_of(const StoredRun& run, const StoredTrial& trial) {
     const Outcome& o = trial.outcome;
-    return {{"run", run.id},
-            {"trial", trial.ordinal},
-            {"op", run.problem.op},
-            {"config", trial.config},
-            {"outcome", info(o.ending).name},
-            {"reason", o.reason},
-            {"time_us", o.time_us},
-            {"samples_us", o.samples_us},
-            {"registers", o.registers},
-            {"spill_bytes", o.spill_bytes},
-            {"shared_bytes", o.shared_bytes},
-            {"log", o.log}};
+    nlohmann::json fields = {{"run", run.id},
+                             {"trial", trial.ordinal},
+                             {"op", run.problem.op},
+                             {"config", trial.config},
+                             {"outcome", info(o.ending).name},
+                             {"reason", o.reason},
+                             {"time_us", o.time_us},
+                             {"samples_us", o.samples_us},
+                             {"registers", o.registers},
+                             {"spill_bytes", o.spill_bytes},
+                             {"shared_bytes", o.shared_bytes},
+                             {"log", o.log}};
+    if (!o.counters.empty()) fields["counters"] = counters_value(o.counters, run.device.limits);
+    return fields;
 }
 
 int explain_trial(const Request& request, const Session& session, const Store& store, Console& console) {

@@ -86,6 +86,12 @@ public:
     /// The binaries that were timed, one for each of the config's sources, in their order; empty when there are none.
     virtual std::vector<Artefact> artefacts(const Config& config) = 0;
     virtual BenchUse use() const = 0;
+
+    /// What an emulator counts while it models a config on the problem at hand: an outcome with `counters`, or one that
+    /// says why there are none. Its time is a prediction, whatever the device.
+    virtual Outcome count(const Config& /*config*/) {
+        return {.ending = Ending::not_emulated, .reason = "this bench has no emulator beside it"};
+    }
 };
 
 }  // namespace autotune

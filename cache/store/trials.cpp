@@ -7,6 +7,7 @@
 #include "cache/store/crc32.h"
 #include "cache/store/json.h"
 #include "cache/store/rows.h"
+#include "tuner/model/counters_json.h"
 
 namespace autotune {
 
@@ -25,24 +26,35 @@ std::vector<double> samples_from(std::span<const std::byte> bytes) {
 }
 
 json facts_of(const Outcome& o) {
-    return {{"reason", o.reason},
-            {"method", o.method},
-            {"max_error", o.max_error},
-            {"compile_ms", o.compile_ms},
-            {"check_ms", o.check_ms},
-            {"time_ms", o.time_ms},
-            {"registers", o.registers},
-            {"spill_bytes", o.spill_bytes},
-            {"shared_bytes", o.shared_bytes},
-            {"blocks_per_sm", o.blocks_per_sm},
-            {"clock_mhz", o.clock_mhz},
-            {"time_us", o.time_us}};
+    json facts = {{"reason", o.reason},
+                  {"method", o.method},
+                  {"max_error", o.max_error},
+                  {"compile_ms", o.compile_ms},
+                  {"check_ms", o.check_ms},
+                  {"time_ms", o.time_ms},
+                  {"registers", o.registers},
+                  {"spill_bytes", o.spill_bytes},
+                  {"shared_bytes", o.shared_bytes},
+                  {"blocks_per_sm", o.blocks_per_sm},
+                  {"clock_mhz", o.clock_mhz},
+                  {"time_us", o.time_us}};
+    if (!o.counters.empty()) facts["counters"] = o.counters;
+    return facts;
 }
 
 /// JSON writes what is not finite as null.
 double number(const json& facts, const char* name) {
     const auto found = facts.find(name);
     return found != facts.end() && found->is_number() ? found->get<double>() : 0.0;
+}
+
+/// Those of another version, which may lack a sum, are left out.
+void read_counters(const json& counters, Outcome& o) {
+    try {
+        counters.get_to(o.counters);
+    } catch (const json::exception&) {
+        o.counters.clear();
+    }
 }
 
 void read_facts(const json& facts, Outcome& o) {
@@ -58,6 +70,7 @@ void read_facts(const json& facts, Outcome& o) {
     o.shared_bytes = facts.value("shared_bytes", 0);
     o.blocks_per_sm = facts.value("blocks_per_sm", 0);
     o.clock_mhz = number(facts, "clock_mhz");
+    if (const auto counters = facts.find("counters"); counters != facts.end()) read_counters(*counters, o);
 }
 
 std::uint32_t crc_of_trial(std::string_view config_hash, std::string_view ending, std::span<const std::byte> samples,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "device/device.h"
 #include "device/emulator/op.h"
@@ -94,6 +95,14 @@ struct CountedLaunch {
     std::uint64_t blocks = 0;  ///< of the grid
     Counters interior;         ///< of up to three blocks but the last; zeros where `edge` is the whole grid
     Counters edge;             ///< of the last block
+};
+
+/// What a cast of a Device finds in one that counts.
+class Counting {
+public:
+    virtual ~Counting() = default;
+    /// Of the sequence that was timed last.
+    virtual const std::vector<CountedLaunch>& counted() const noexcept = 0;
 };
 
 }  // namespace autotune::emulator

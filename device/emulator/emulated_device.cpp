@@ -374,7 +374,8 @@ emulator::Counters EmulatedDevice::count_blocks(const BoundSequence& bound, std:
 /// A few blocks of each grid stand for all but the last.
 double EmulatedDevice::modelled_us(const BoundSequence& bound) {
     double sum_us = 0;
-    for (const emulator::CountedLaunch& launch : count_launches(bound)) {
+    counted_ = count_launches(bound);
+    for (const emulator::CountedLaunch& launch : counted_) {
         Work work;
         work.add(launch.edge, 1);
         if (launch.interior.blocks > 0)

@@ -32,7 +32,7 @@ struct EmulatorOptions {
 /// kernel does wrong is thrown as a DeviceFailure that is never sticky, with a message that names the line, the block,
 /// the thread and the buffer; memory is as the kernel left it. A buffer that was set to anything but zero counts as
 /// uninitialised: that is what poison is for. Results and addresses are the same in every run.
-class EmulatedDevice : public Device {
+class EmulatedDevice : public Device, public emulator::Counting {
 public:
     explicit EmulatedDevice(DeviceIdentity identity, EmulatorOptions options = {});
     ~EmulatedDevice() override;
@@ -76,6 +76,8 @@ public:
     /// Unchecked, since a block alone finds memory as others have not left it. Scratch is zeroed first, as for run();
     /// what the blocks write stays.
     std::vector<emulator::CountedLaunch> count_launches(const BoundSequence& sequence);
+    /// What the time of the last sequence was modelled on.
+    const std::vector<emulator::CountedLaunch>& counted() const noexcept override { return counted_; }
 
 private:
     std::span<std::byte> bytes(Buffer buffer);
@@ -93,6 +95,7 @@ private:
     std::uint32_t next_id_ = 1;
     std::uint64_t launches_ = 0;
     emulator::Counters counters_;
+    std::vector<emulator::CountedLaunch> counted_;
     std::optional<emulator::Report> report_;
 };
 

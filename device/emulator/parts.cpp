@@ -18,6 +18,13 @@ const Part* part_named(std::string_view name) noexcept {
     return nullptr;
 }
 
+std::optional<std::string> twin_of(const DeviceIdentity& gpu) {
+    const Part* found = nullptr;
+    for (const Part& one : parts)
+        if (one.cc == gpu.limits.cc && (!found || one.name == gpu.name)) found = &one;
+    return found ? std::optional{fmt::format("emulated:{}", found->key)} : std::nullopt;
+}
+
 DeviceIdentity identity_of(const Part& part) {
     DeviceIdentity identity;
     identity.name = part.name;

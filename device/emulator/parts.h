@@ -3,6 +3,7 @@
 
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "device/device.h"
@@ -47,6 +48,9 @@ inline constexpr std::array<Part, 11> parts{{
 
 /// A part by its key, or the first of a capability ("sm_86", "sm_90a"); null where there is none.
 const Part* part_named(std::string_view name) noexcept;
+
+/// `emulated:PART` of the part that is this GPU, or the first of its capability; nullopt where there is none.
+std::optional<std::string> twin_of(const DeviceIdentity& gpu);
 
 /// What the emulated device says it is.
 DeviceIdentity identity_of(const Part& part);

@@ -146,6 +146,28 @@ TEST(Store, AClockThatWasSetBackLosesNothing) {
     EXPECT_TRUE(store.check().empty());
 }
 
+TEST(Store, ATrialKeepsWhatTheEmulatorCounted) {
+    Store store = Store::in_memory();
+    const RunId run = store.begin_run(start());
+    Outcome outcome = timed(20.0);
+    outcome.predicted = true;
+    emulator::CountedLaunch launch{.entry = "scale", .grid = {7}, .block = {128}, .blocks = 7};
+    launch.interior.blocks = 3;
+    launch.interior.flops = std::uint64_t{1} << 60;
+    launch.edge.blocks = 1;
+    launch.edge.classes[static_cast<std::size_t>(emulator::OpClass::mma)] = {5, 160};
+    outcome.counters = {launch, launch};
+    store.record_trial(run, config(256), outcome);
+    store.record_trial(run, config(64), timed(30.0));
+    const std::vector<StoredTrial> trials = store.trials(run);
+    ASSERT_EQ(trials.size(), 2u);
+    ASSERT_EQ(trials[0].outcome.counters.size(), 2u);
+    EXPECT_EQ(trials[0].outcome.counters[1].interior, launch.interior);
+    EXPECT_EQ(trials[0].outcome.counters[1].edge, launch.edge);
+    EXPECT_EQ(trials[0].outcome.counters[1].grid, launch.grid);
+    EXPECT_TRUE(trials[1].outcome.counters.empty());
+}
+
 TEST(Store, PredictionsAreKeptApartFromMeasurements) {
     Store store = Store::in_memory();
     RunStart emulated = start();

@@ -17,7 +17,9 @@ public:
     using Answer = std::function<Outcome(const Config&)>;
     explicit ScriptedBench(Answer answer) : answer_{std::move(answer)} {}
 
-    void expect(const Instance&, std::span<const Config> first) override { expected.assign(first.begin(), first.end()); }
+    void expect(const Instance&, std::span<const Config> first) override {
+        expected.assign(first.begin(), first.end());
+    }
     Preparation prepare(const Instance&) override { return {.reference = "scripted", .method = "graph"}; }
     std::size_t capacity() const override { return 4; }
     void submit(const Config& config) override {
@@ -55,8 +57,10 @@ public:
     }
     std::vector<Artefact> artefacts(const Config&) override { return {}; }
     BenchUse use() const override { return {}; }
+    Outcome count(const Config& config) override { return counts ? counts(config) : Bench::count(config); }
 
     Answer final_answer;  ///< of the rounds; the trials' answer when empty
+    Answer counts;        ///< of the emulator; without, there is none
     std::function<Verification(const Config&)> verification;
     std::vector<Config> expected, submitted, verified;
     std::vector<double> best;

@@ -70,6 +70,30 @@ TEST_F(CommandLine, NoPredictedTimeIsInAJsonLineWithoutSayingSo) {
     EXPECT_NE(header.out.find("PREDICTED by an emulator"), std::string::npos) << header.out;
 }
 
+// Goal: what a config does is told beside its time, whatever it was tuned on, and kept with a predicted trial.
+TEST_F(CommandLine, CountersAreToldByBenchAndKeptWithATrial) {
+    const std::string problem = "softmax rows=64,cols=256,dtype=f32";
+    const Answer r = run("bench " + problem + " --config block --counters");
+    EXPECT_EQ(r.code, 0) << r.err;
+    for (const char* row : {"counters of this config, from the same blocks as its time",
+                            "counted on the emulator over ", "registers a thread", "occupancy ", "achieved occupancy ",
+                            "warp instructions", "  fp32 (", "  sectors a request", "  memory efficiency",
+                            "divergent branches", "warps at barriers", "flops", "bank conflicts"})
+        EXPECT_NE(r.out.find(row), std::string::npos) << row << " is missing in\n" << r.out;
+    EXPECT_EQ(run("bench " + problem).out.find("counted on"), std::string::npos);
+
+    EXPECT_EQ(run("tune " + problem + " --budget 2").code, 0);
+    const Answer why = run("why softmax --trial 1");
+    EXPECT_NE(why.out.find("warp instructions"), std::string::npos) << why.out;
+    const nlohmann::json trial = run("why softmax --trial 1 --json").lines().at(0);
+    const nlohmann::json& launch = trial.at("counters").at(0);
+    EXPECT_GT(launch.at("launch").at("instructions"), launch.at("a_block").at("instructions")) << launch;
+    // Every element is read and written at least once, over all blocks.
+    EXPECT_GE(launch.at("launch").at("global_load_bytes"), 64 * 256 * 4);
+    EXPECT_EQ(launch.at("launch").at("global_store_bytes"), 64 * 256 * 4);
+    EXPECT_EQ(launch.at("launch").at("global_store_efficiency"), 1.0);
+}
+
 TEST_F(CommandLine, EveryOpRunsOnTheEmulator) {
     for (const std::string problem :
          {"gemm m=70,n=40,k=50,dtype=f32 --gpu emulated:a100",

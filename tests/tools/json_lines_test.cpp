@@ -37,12 +37,12 @@ protected:
 
 TEST_F(JsonLines, EachIsInTheSchemaAndTheSchemaHasNoOther) {
     const std::string problem = "softmax rows=64,cols=4096,dtype=f32";
-    for (const std::string& words :
-         std::vector<std::string>{"tune " + problem + " --budget 8 --json",
-                                  "tune " + problem + " --budget 8 --json --db none", "why " + problem + " --json",
-                                  "why softmax rows=65,cols=4096,dtype=f32 --json", "why softmax --trial 1 --json",
-                                  "bench " + problem + " --json", "bench " + problem + " --against two_pass --json",
-                                  "verify softmax --json", "query softmax --json", "query softmax --as json"})
+    for (const std::string& words : std::vector<std::string>{
+             "tune " + problem + " --budget 20 --json", "tune " + problem + " --budget 8 --json --db none",
+             "why " + problem + " --json", "why softmax rows=65,cols=4096,dtype=f32 --json",
+             "why softmax --trial 1 --json", "bench " + problem + " --json", "bench " + problem + " --counters --json",
+             "bench " + problem + " --against two_pass --json", "verify softmax --json", "query softmax --json",
+             "query softmax --as json"})
         expect_lines(scripted(words), words);
     const std::string best = json::parse(scripted("query softmax --json").out)["config"]["text"];
     expect_lines(scripted("verify softmax --json", "SCRIPTED_FAILS='" + best + "'"), "verify of a wrong config");

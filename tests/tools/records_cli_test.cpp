@@ -205,6 +205,17 @@ TEST_F(RecordsCommandLine, BenchComparesTwoConfigsAndFailsOnTheSlowerOneWhenAske
     EXPECT_EQ(record.code, 4) << record.err << record.out;
 }
 
+TEST_F(RecordsCommandLine, BenchSaysThatCountersBesideAGpusTimeAreAnEmulators) {
+    const std::string problem = "bench softmax rows=64,cols=4096,dtype=f32 --counters";
+    const Answer r = scripted(problem);
+    EXPECT_NE(r.out.find("from an emulator that ran the PTX of the same compile; the time is the GPU's\n"),
+              std::string::npos)
+        << r.out;
+    EXPECT_NE(r.out.find("counted on the emulator over 4 of its 8 blocks"), std::string::npos) << r.out;
+    const Answer none = scripted(problem + " --config two_pass");
+    EXPECT_NE(none.out.find("no counters: not emulated: made up"), std::string::npos) << none.out;
+}
+
 TEST_F(RecordsCommandLine, BenchAgainstNothingIsBadUse) {
     EXPECT_EQ(scripted("bench softmax --against nowhere.db").code, 1);
     EXPECT_EQ(scripted("bench softmax --against 9-9-9-9.9-0").code, 1);

@@ -36,8 +36,30 @@ public:
     }
 };
 
+/// One launch of a made-up kernel; variant two_pass cannot be emulated.
+Outcome counters(const Config& config) {
+    if (config.variant == "two_pass") return {.ending = Ending::not_emulated, .reason = "made up"};
+    emulator::CountedLaunch launch{.entry = "made_up",
+                                   .grid = {8},
+                                   .block = {128},
+                                   .resources = {.name = "made_up", .registers = 32},
+                                   .blocks = 8};
+    launch.interior.blocks = 3;
+    launch.edge.blocks = 1;
+    for (emulator::Counters* counters : {&launch.interior, &launch.edge}) {
+        counters->instructions = 64 * counters->blocks;
+        counters->classes[static_cast<std::size_t>(emulator::OpClass::load)] = {16 * counters->blocks,
+                                                                                512 * counters->blocks};
+        counters->global_load_requests = 16 * counters->blocks;
+        counters->global_load_sectors = 128 * counters->blocks;
+        counters->global_load_bytes = 2048 * counters->blocks;
+    }
+    return {.ending = Ending::timed, .predicted = true, .counters = {launch}};
+}
+
 std::unique_ptr<Bench> bench(std::chrono::milliseconds pause) {
     auto made = std::make_unique<SayingBench>([=](const Config& config) { return answer(config, pause); });
+    made->counts = counters;
     if (const char* bad = std::getenv("SCRIPTED_FAILS"))
         made->verification = [bad](const Config& config) -> Verification {
             if (config.text() != bad) return {.problems = 1, .inputs = 1};

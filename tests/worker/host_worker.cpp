@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "autotune/error.h"
+#include "device/emulator/emulated_device.h"
 #include "tests/support/host_device.h"
 #include "tuner/worker/serve.h"
 
@@ -59,7 +60,30 @@ void crashes(const HostCall&) {
     raise(SIGABRT);
 }
 
-std::unique_ptr<Device> host_device(const std::string&) {
+/// What the emulator beside this GPU runs of some kernels; the others have no PTX.
+std::string ptx_of(const std::string& entry) {
+    const auto kernel = [&](const std::string& second, const std::string& body) {
+        return ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry " + entry + "(.param .u64 x, .param ." +
+               second +
+               " y, .param .u32 n) {\n"
+               ".reg .u64 %rd<8>; .reg .u32 %r<8>; .reg .f32 %f<4>; .reg .pred %p<4>;\n"
+               "ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y]; ld.param.u32 %r1, [n];\n"
+               "mov.u32 %r2, %tid.x; mov.u32 %r3, %ctaid.x; mad.lo.s32 %r4, %r3, 256, %r2;\n"
+               "setp.ge.s32 %p1, %r4, %r1; @%p1 bra end; mul.wide.s32 %rd3, %r4, 4; add.s64 %rd4, %rd2, %rd3;\n"
+               "add.s64 %rd5, %rd1, %rd3; ld.global.f32 %f1, [%rd5]; add.f32 %f2, %f1, %f1;\n" +
+               body + "\nend: ret;\n}\n.file 1 \"/somewhere/bad.cu\"\n";
+    };
+    const std::string stores = ".loc 1 27 9\nst.global.f32 [%rd4], %f2;\n";
+    if (entry == "null_write" || entry == "good" || entry == "traps") return kernel("u64", stores);
+    if (entry == "out_of_bounds") return kernel("u64", stores + ".loc 1 34 9\nst.global.f32 [%rd4+4], %f2;\n");
+    if (entry == "hang") return kernel("u64", "around: bra around;");
+    return {};
+}
+
+/// Any GPU but an emulated one is this.
+std::unique_ptr<Device> host_device(const std::string& name) {
+    constexpr std::string_view emulated = "emulated:";
+    if (name.starts_with(emulated)) return make_emulated_device(name.substr(emulated.size()));
     auto device = std::make_unique<HostDevice>();
     device->told.limits.l2_bytes = 1 << 16;
     device->bandwidth_gbs = 100'000;  // so that no test's made-up time is below the floor
@@ -99,7 +123,7 @@ CompileAnswer compile(const CompileTask& task) {
         return {.log = task.source.source + "(2): error: identifier \"half16\" is undefined\n"};
     KernelInfo kernel{.name = entry, .symbol = entry, .registers = 32};
     if (entry == "spills") kernel.spill_bytes = 64;
-    CompileAnswer answer{.ok = true, .artefact = {.arch = task.arch}};
+    CompileAnswer answer{.ok = true, .artefact = {.arch = task.arch, .ptx = ptx_of(entry)}};
     for (const std::string& name : task.source.entries) {
         kernel.name = kernel.symbol = name;
         kernel.static_shared_bytes = name == "too_much_shared" ? 32768 : 0;

@@ -21,6 +21,7 @@ WorkerOptions options() {
             .compile_workers = 2,
             .compile_limit_s = 2,
             .trial_limit_s = 2,
+            .emulation_limit_s = 2,
             .effort = Effort::normal,
             .seed = 3,
             .cache_dir = std::string{AUTOTUNE_BINARY_DIR} + "/test-cache"};
@@ -98,6 +99,22 @@ TEST_F(WorkerBenchTest, EachKindOfFailureIsToldAndSurvived) {
 TEST_F(WorkerBenchTest, WhatACrashedKernelPrintedIsItsLog) {
     try_one(*bench, bad_kernel("good"));
     EXPECT_THAT(try_one(*bench, bad_kernel("traps")).log, HasSubstr("last words of a kernel"));
+}
+
+// ---- The emulator beside the GPU.
+
+TEST_F(WorkerBenchTest, CountsOnTheEmulatorWhatTheGpuTimes) {
+    const Outcome timed = try_one(*bench, bad_kernel("good")), counted = bench->count(bad_kernel("good"));
+    EXPECT_FALSE(timed.predicted);
+    EXPECT_TRUE(timed.counters.empty());
+    ASSERT_EQ(counted.counters.size(), 1u) << counted.reason;
+    EXPECT_EQ(counted.counters[0].blocks, 256u);
+    EXPECT_EQ(counted.counters[0].interior.global_load_bytes, 1024 * counted.counters[0].interior.blocks);
+    const Outcome none = bench->count(bad_kernel("ragged"));
+    EXPECT_EQ(none.ending, Ending::not_emulated);
+    EXPECT_EQ(none.reason, "there is no PTX of it");
+    bench->prepare(bad_problem(bench->device().limits, 1024));
+    EXPECT_EQ(bench->count(bad_kernel("good")).counters.at(0).blocks, 4u);
 }
 
 TEST_F(WorkerBenchTest, OutcomesComeInTheOrderOfSubmissions) {

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "device/emulator/counters.h"
+
 namespace autotune {
 
 /// How a trial ended.
@@ -72,6 +74,7 @@ struct Outcome {
     double compile_ms = 0, check_ms = 0, time_ms = 0;  ///< host time spent
     int registers = 0, spill_bytes = 0, shared_bytes = 0, blocks_per_sm = 0;
     double clock_mhz = 0;
+    std::vector<emulator::CountedLaunch> counters;  ///< what the emulator counted; empty when measured
 
     bool ok() const noexcept { return ending == Ending::timed; }
 };

@@ -102,6 +102,7 @@ public:
         return result.binaries ? result.binaries->artefacts : std::vector<Artefact>{};
     }
     BenchUse use() const override;
+    Outcome count(const Config& config) override { return rounds({&config, 1}, 1).front(); }
 
 private:
     using Lanes = std::vector<std::unique_ptr<EmulatingLane>>;

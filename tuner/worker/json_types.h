@@ -10,6 +10,7 @@
 #include <string>
 
 #include "autotune/error.h"
+#include "tuner/model/counters_json.h"
 #include "tuner/worker/frame.h"
 #include "tuner/worker/task.h"
 
@@ -53,12 +54,9 @@ inline std::vector<std::byte> bytes_from(const nlohmann::json& json) {
     return {data, data + binary.size()};
 }
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Dim3, x, y, z)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TensorMapArgument, buffer, dtype, extents, strides_bytes, box, swizzle_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SymbolCopy, symbol, source, buffer, each_launch)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ScratchBuffer, name, bytes, zeroed)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelInfo, name, symbol, registers, static_shared_bytes, stack_bytes, spill_bytes,
-                                   barriers, max_threads)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DeviceLimits, cc, sm_count, warp, max_threads, max_shared, shared_per_sm,
                                    reserved_shared, registers_per_sm, threads_per_sm, blocks_per_sm_limit, l2_bytes,
                                    memory_bytes, max_grid_x, max_grid_y, max_grid_z)
@@ -127,7 +125,8 @@ inline void to_json(nlohmann::json& json, const Outcome& o) {
     json = {{"ending", info(o.ending).name}, {"reason", o.reason},   {"log", o.log},
             {"samples_us", o.samples_us},    {"time_us", o.time_us}, {"predicted", o.predicted},
             {"tainted", o.tainted},          {"method", o.method},   {"max_error", o.max_error},
-            {"check_ms", o.check_ms},        {"time_ms", o.time_ms}, {"clock_mhz", o.clock_mhz}};
+            {"check_ms", o.check_ms},        {"time_ms", o.time_ms}, {"clock_mhz", o.clock_mhz},
+            {"counters", o.counters}};
 }
 inline void from_json(const nlohmann::json& json, Outcome& o) {
     const std::optional<Ending> ending = ending_named(json.at("ending").get<std::string>());
@@ -144,6 +143,7 @@ inline void from_json(const nlohmann::json& json, Outcome& o) {
     json.at("check_ms").get_to(o.check_ms);
     json.at("time_ms").get_to(o.time_ms);
     json.at("clock_mhz").get_to(o.clock_mhz);
+    json.at("counters").get_to(o.counters);
 }
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CompileTask, source, arch)

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "autotune/error.h"
+#include "device/emulator/counters.h"
 #include "tuner/statistics.h"
 #include "tuner/worker/check.h"
 
@@ -118,6 +119,8 @@ Outcome RunWorker::model(Slot& mine, const TrialTask& task) {
     outcome.predicted = samples.predicted;
     outcome.method = "modelled";
     outcome.clock_mhz = samples.clock_mhz;
+    if (const auto* const counting = dynamic_cast<const emulator::Counting*>(&device_))
+        outcome.counters = counting->counted();
     outcome.time_ms = milliseconds_since(start);
     if (samples.dropped) outcome.reason = slower_than(outcome.time_us, task.plan.drop_above_us);
     return outcome;

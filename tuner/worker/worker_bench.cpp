@@ -20,6 +20,7 @@
 #include "tuner/worker/compiled_sources.h"
 #include "tuner/worker/effort_plan.h"
 #include "tuner/worker/emulated_bench.h"
+#include "tuner/worker/emulator_desk.h"
 #include "tuner/worker/final_rounds.h"
 #include "tuner/worker/gates.h"
 #include "tuner/worker/idle_meter.h"
@@ -61,7 +62,8 @@ public:
                        .times_expected = 10}},
           store_{{.worker = options_.worker, .workers = options.compile_workers, .limit_s = options.compile_limit_s},
                  options.keep_artefacts ? std::numeric_limits<std::size_t>::max() : 256},
-          references_{options_.worker, options_.cache_dir, lane_, store_, log_} {}
+          references_{options_.worker, options_.cache_dir, lane_, store_, log_},
+          emulator_{options_, store_, references_, log_} {}
 
     ~RealBench() override {
         {
@@ -86,6 +88,7 @@ public:
     Verification verify(const Config& config) override;
     std::vector<Artefact> artefacts(const Config& config) override;
     BenchUse use() const override;
+    Outcome count(const Config& config) override { return emulator_.count(device(), instance(), config); }
 
 private:
     static WorkerOptions with_paths(WorkerOptions options) {
@@ -140,6 +143,7 @@ private:
     TrialDesk trial_desk_;
     CompiledSources store_;
     ReferenceDesk references_;
+    EmulatorDesk emulator_;
 };
 
 // ---- Preparing a problem.
@@ -148,6 +152,7 @@ Preparation RealBench::prepare(const Instance& instance) {
     cancel();
     begin_use();
     instance_ = instance;
+    emulator_.begin();
     best_us_ = 0;
     graph_ = true;
     lane_.thread().post([this] { known_us_.clear(); });

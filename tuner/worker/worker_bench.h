@@ -19,7 +19,8 @@ struct WorkerOptions {
     std::string device = "0";         ///< an ordinal, or emulated:PART
     std::size_t compile_workers = 0;  ///< 0: one a hardware thread
     double compile_limit_s = 30;
-    double trial_limit_s = 10;  ///< of one step of a trial where nothing better is known
+    double trial_limit_s = 10;     ///< of one step of a trial where nothing better is known
+    double emulation_limit_s = 5;  ///< of one run on an emulator beside a GPU
     Effort effort = Effort::normal;
     std::uint64_t seed = 1;                             ///< of inputs and of the order in rounds
     bool keep_artefacts = false;                        ///< of all configs, not only of the latest

@@ -1,14 +1,19 @@
-#ifndef AUTOTUNE_TUNER_WORKER_COUNTERS_JSON_H
-#define AUTOTUNE_TUNER_WORKER_COUNTERS_JSON_H
+#ifndef AUTOTUNE_MODEL_COUNTERS_JSON_H
+#define AUTOTUNE_MODEL_COUNTERS_JSON_H
 
-// What the emulator counted as JSON values: a worker's answer, and lines of --json. Included by .cpp files only.
+// What the emulator counted as JSON values: a worker's answer, and what the store keeps. Included by .cpp files only.
 
 #include <nlohmann/json.hpp>
 
 #include "device/emulator/counters.h"
-#include "tuner/worker/json_types.h"
 
-namespace autotune::emulator {
+namespace autotune {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Dim3, x, y, z)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KernelInfo, name, symbol, registers, static_shared_bytes, stack_bytes, spill_bytes,
+                                   barriers, max_threads)
+
+namespace emulator {
 
 /// By name; `classes` holds those that occur, each as [warp instructions, lanes that took part].
 inline void to_json(nlohmann::json& json, const Counters& counters) {
@@ -21,7 +26,7 @@ inline void to_json(nlohmann::json& json, const Counters& counters) {
 }
 inline void from_json(const nlohmann::json& json, Counters& counters) {
     const auto number = [](const nlohmann::json& value) {
-        if (!value.is_number_unsigned()) throw FrameError{"a worker sent a count that is none"};
+        if (!value.is_number_unsigned()) throw nlohmann::json::type_error::create(302, "a count is none", &value);
         return value.get<std::uint64_t>();
     };
     for (const CounterSum& sum : counter_sums) counters.*sum.value = number(json.at(std::string{sum.name}));
@@ -34,5 +39,6 @@ inline void from_json(const nlohmann::json& json, Counters& counters) {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CountedLaunch, entry, grid, block, shared_bytes, repeat, resources, blocks, interior,
                                    edge)
 
-}  // namespace autotune::emulator
+}  // namespace emulator
+}  // namespace autotune
 #endif

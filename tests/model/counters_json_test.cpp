@@ -1,4 +1,4 @@
-#include "tuner/worker/counters_json.h"
+#include "tuner/model/counters_json.h"
 
 #include <gtest/gtest.h>
 
@@ -48,10 +48,10 @@ TEST(CountersJson, RefuseWhatIsNoCount) {
     for (const Json& bad : {Json(-1), Json(1.5), Json("7"), Json()}) {
         Json json = sample().interior;
         json["flops"] = bad;
-        EXPECT_THROW(json.get<Counters>(), FrameError) << bad;
+        EXPECT_THROW(json.get<Counters>(), Json::exception) << bad;
         json = sample().interior;
         json["classes"]["mma"] = {1u, bad};
-        EXPECT_THROW(json.get<Counters>(), FrameError) << bad;
+        EXPECT_THROW(json.get<Counters>(), Json::exception) << bad;
     }
     Json lacking = sample().interior;
     lacking.erase("barriers");
