@@ -189,12 +189,13 @@ private:
         for (const Config& config : contest.configs) bench_->submit(config);
         for (const Config& config : contest.configs) {
             if (interrupted()) return;
-            const Outcome outcome = bench_->next({});
+            Outcome outcome = bench_->next({});
             if (outcome.ok()) {
                 sound.push_back(config);
                 continue;
             }
             failed_ = true;
+            explain(*bench_, config, outcome);
             console_.result(fmt::format("  {:<18} {}: {}", info(outcome.ending).words, config.text(), outcome.reason));
             if (console_.json())
                 console_.json_line(json_event("bench", {{"op", contest.instance.op().name},
@@ -204,13 +205,14 @@ private:
                                                         {"reason", outcome.reason}}));
         }
         if (sound.empty() || interrupted()) return;
-        const std::vector<Outcome> outcomes = bench_->rounds(sound, rounds_for(request_.effort));
+        std::vector<Outcome> outcomes = bench_->rounds(sound, rounds_for(request_.effort));
         const std::string_view first = sound.front() != contest.configs.front() ? "the first that is right"
                                        : request_.against.empty()               ? "default"
                                                                                 : "against";
         for (std::size_t i = 0; i < sound.size(); ++i) {
             if (outcomes[i].samples_us.empty()) {
                 failed_ = true;
+                explain(*bench_, sound[i], outcomes[i]);
                 console_.result(fmt::format("  {:<18} {}: {}", info(outcomes[i].ending).words, sound[i].text(),
                                             outcomes[i].reason));
                 continue;

@@ -74,6 +74,8 @@ private:
                     outcome = *v.failure;
                     outcome.reason = fmt::format("{}: {}", v.failed_on, outcome.reason);
                 }
+            } else if (!outcome.ok() && !interrupted()) {
+                explain(*bench_, config, outcome);
             }
             row(instance, config, outcome);
         }

@@ -95,6 +95,14 @@ std::string json_trial(const Instance& instance, const Trial& trial) {
     return json_event("trial", fields);
 }
 
+std::string json_explained(const Instance& instance, const Trial& trial) {
+    return json_event("explained", {{"op", instance.op().name},
+                                    {"trial", trial.ordinal},
+                                    {"config", trial.config},
+                                    {"outcome", info(trial.outcome.ending).name},
+                                    {"reason", trial.outcome.reason}});
+}
+
 std::string json_summary(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning,
                          const Stored& stored) {
     Json fields = {{"op", instance.op().name},

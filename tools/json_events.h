@@ -15,6 +15,7 @@ namespace autotune {
 std::string json_prepared(const Instance& instance, const DeviceIdentity& device, const Space& space,
                           const Preparation& preparation);
 std::string json_trial(const Instance& instance, const Trial& trial);
+std::string json_explained(const Instance& instance, const Trial& trial);
 std::string json_summary(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning,
                          const Stored& stored);
 std::string json_error(const std::string& message, const std::string& help, int exit_code);

@@ -36,6 +36,7 @@ public:
     TuneEvents events() {
         return {.prepared = [this](const Preparation& p, const Space& s) { prepared(p, s); },
                 .trial = [this](const Trial& t) { trial(t); },
+                .explained = [this](const Trial& t) { explained(t); },
                 .idle = [this](std::size_t in_flight, double elapsed_s) { idle(in_flight, elapsed_s); },
                 .stop_requested = [] { return interrupted() != 0; }};
     }
@@ -60,6 +61,13 @@ private:
         progress_.best_us = trial.outcome.time_us;
         progress_.speedup = default_us_ / trial.outcome.time_us;
         if (!trial.resumed) console_.line(new_best_line(instance_, trial, default_us_));
+    }
+
+    /// In place of the outcome as it ended.
+    void explained(const Trial& trial) {
+        keep(trial);
+        if (console_.json()) console_.json_line(json_explained(instance_, trial));
+        console_.trial_line(trial_line(trial));
     }
 
     void keep(const Trial& trial) {

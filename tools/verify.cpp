@@ -69,8 +69,9 @@ private:
             if (!prepared) bench.prepare(instance);
             prepared = true;
             bench.submit(record.config);
-            const Outcome outcome = bench.next({});
+            Outcome outcome = bench.next({});
             if (!outcome.ok() && outcome.ending != Ending::dropped) {
+                explain(bench, record.config, outcome);
                 report(record, outcome.reason, outcome.ending, gpu);
                 continue;
             }

@@ -92,7 +92,16 @@ public:
     virtual Outcome count(const Config& /*config*/) {
         return {.ending = Ending::not_emulated, .reason = "this bench has no emulator beside it"};
     }
+    /// What an emulator says of a config that ended badly on a GPU, run once more: the line, the thread and the buffer,
+    /// that it found nothing, or why it could not look. Empty where there is nothing to say beside the outcome itself.
+    /// It takes seconds of a core, in a process of its own: no round should be under way.
+    virtual std::string explain(const Config& /*config*/, const Outcome& /*outcome*/) { return {}; }
 };
+
+/// Puts what the bench's emulator says of a failure behind what the GPU said.
+inline void explain(Bench& bench, const Config& config, Outcome& outcome) {
+    if (const std::string more = bench.explain(config, outcome); !more.empty()) outcome.reason += "; " + more;
+}
 
 }  // namespace autotune
 #endif

@@ -26,6 +26,8 @@ constexpr std::size_t most_finalists = 8;
 constexpr double finalist_within = 1.05;
 /// How often finals that were disturbed (clocks, other processes) are timed again before their result is kept, marked.
 constexpr int patience = 2;
+/// No failure is explained that was not begun to be by then.
+constexpr double most_explaining_s = 5;
 
 int rounds_for(Effort effort) {
     switch (effort) {
@@ -62,6 +64,7 @@ public:
         // A finalist that fails, or a winner that fails its re-check, may have kept others out: then they come back.
         do retry_dropped();
         while (!finals() || !winner_stands());
+        explain_failures();
         tuning_.use = bench_.use();
         tuning_.elapsed_s = elapsed_s();
         return std::move(tuning_);
@@ -291,6 +294,20 @@ private:
         const Trial trial{.ordinal = tuning_.tried, .config = space_.config(number), .outcome = failure};
         if (++tuning_.counts[failure.ending] == 1) tuning_.failures_by_example.push_back(trial);
         if (events_.trial) events_.trial(trial);
+    }
+
+    /// The first of each ending runs once more where it can be watched: nothing is timed any more.
+    void explain_failures() {
+        const double until_s = elapsed_s() + most_explaining_s;
+        for (Trial& trial : tuning_.failures_by_example) {
+            if (events_.stop_requested && events_.stop_requested()) tuning_.interrupted = true;
+            if (tuning_.interrupted || elapsed_s() > until_s) return;
+            if (trial.resumed) continue;  // told by the run that tried it
+            const std::string more = bench_.explain(trial.config, trial.outcome);
+            if (more.empty()) continue;
+            trial.outcome.reason += "; " + more;
+            if (events_.explained) events_.explained(trial);
+        }
     }
 
     double elapsed_s() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }

@@ -50,6 +50,7 @@ struct TuneOptions {
 struct TuneEvents {
     std::function<void(const Preparation&, const Space&)> prepared;
     std::function<void(const Trial&)> trial;                            ///< each outcome, as it ends
+    std::function<void(const Trial&)> explained;                        ///< a failure whose reason says more since
     std::function<void(std::size_t in_flight, double elapsed_s)> idle;  ///< ten times a second while waiting
     std::function<bool()> stop_requested;  ///< true ends the search after the running trial
 };

@@ -87,6 +87,31 @@ TEST_F(WorkerOnGpu, EachBadKernelEndsAsItShould) {
     EXPECT_THAT(children(), testing::IsEmpty());
 }
 
+// Goal: where a GPU tells no more than that a kernel failed, the emulator beside it names the line, the thread and the
+// buffer.
+TEST_F(WorkerOnGpu, TheEmulatorNamesTheLineOfWhatTheGpuOnlyNoticed) {
+    prepare();
+    ASSERT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+    const std::map<std::string, std::string> expected{
+        {"out_of_bounds", "0 bytes behind the end of argument 1"},
+        {"null_write", "null pointer at bad.cu:"},
+        {"misaligned", "misaligned at bad.cu:"},
+        {"traps", "a trap at bad.cu:"},
+    };
+    for (const auto& [variant, found] : expected) {
+        Outcome outcome = try_one(*bench, bad_kernel(variant));
+        const std::string said = outcome.reason;
+        explain(*bench, bad_kernel(variant), outcome);
+        EXPECT_THAT(outcome.reason, testing::StartsWith(said));
+        EXPECT_THAT(outcome.reason, HasSubstr(found)) << variant;
+        EXPECT_THAT(outcome.reason, testing::ContainsRegex("bad\\.cu:[0-9]+ of '" + variant + "', block .*, thread "));
+        std::printf("  %-16s %s\n", variant.c_str(), outcome.reason.c_str());
+    }
+    const Outcome counted = bench->count(bad_kernel("good"));
+    ASSERT_EQ(counted.counters.size(), 1u) << counted.reason;
+    EXPECT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+}
+
 TEST_F(WorkerOnGpu, TheNextCandidateAfterAHangIsTimedWithinTheLimitAndASecond) {
     prepare();
     ASSERT_TRUE(try_one(*bench, bad_kernel("good")).ok());

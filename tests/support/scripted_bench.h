@@ -58,9 +58,13 @@ public:
     std::vector<Artefact> artefacts(const Config&) override { return {}; }
     BenchUse use() const override { return {}; }
     Outcome count(const Config& config) override { return counts ? counts(config) : Bench::count(config); }
+    std::string explain(const Config& config, const Outcome& outcome) override {
+        return explanation ? explanation(config, outcome) : std::string{};
+    }
 
     Answer final_answer;  ///< of the rounds; the trials' answer when empty
     Answer counts;        ///< of the emulator; without, there is none
+    std::function<std::string(const Config&, const Outcome&)> explanation;
     std::function<Verification(const Config&)> verification;
     std::vector<Config> expected, submitted, verified;
     std::vector<double> best;

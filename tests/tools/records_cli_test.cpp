@@ -216,6 +216,18 @@ TEST_F(RecordsCommandLine, BenchSaysThatCountersBesideAGpusTimeAreAnEmulators) {
     EXPECT_NE(none.out.find("no counters: not emulated: made up"), std::string::npos) << none.out;
 }
 
+TEST_F(RecordsCommandLine, WhatTheEmulatorSaysOfAFailureIsKeptWithItsTrial) {
+    const std::string problem = "softmax rows=64,cols=4096,dtype=f32";
+    std::optional<json> explained;
+    for (const json& line : scripted("tune " + problem + " --budget 20 --json").lines())
+        if (line["event"] == "explained") explained = line;
+    ASSERT_TRUE(explained);
+    EXPECT_EQ((*explained)["reason"], "made up; emulated: made up, too");
+    const std::string trial = std::to_string((*explained)["trial"].get<int>());
+    EXPECT_NE(scripted("why softmax --trial " + trial).out.find("made up; emulated: made up, too"), std::string::npos);
+    EXPECT_EQ((*explained)["config"], json::parse(scripted("why softmax --json --trial " + trial).out)["config"]);
+}
+
 TEST_F(RecordsCommandLine, BenchAgainstNothingIsBadUse) {
     EXPECT_EQ(scripted("bench softmax --against nowhere.db").code, 1);
     EXPECT_EQ(scripted("bench softmax --against 9-9-9-9.9-0").code, 1);

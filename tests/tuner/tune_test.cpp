@@ -37,6 +37,34 @@ TEST_F(Tune, KeepsTheFastestConfigThatIsCorrect) {
     EXPECT_EQ(tuning.tried, 48u);
 }
 
+// Goal: what the GPU could not tell of a failure is told after all timing, once an ending, and the search is the same.
+TEST_F(Tune, TheFirstFailureOfEachEndingIsExplainedWhenNothingIsTimedAnyMore) {
+    const auto answer = [](const Config& config) {
+        if (number(config, "VEC") == 7) return wrong();
+        return number(config, "VEC") == 6 ? Outcome{.ending = Ending::crashed, .reason = "ILLEGAL"}
+                                          : timed(80 - number(config, "VEC"));
+    };
+    ScriptedBench silent{answer}, bench{answer};
+    int asked = 0;
+    bench.explanation = [&](const Config&, const Outcome& outcome) {
+        EXPECT_EQ(bench.verified.size(), 1u);
+        ++asked;
+        return outcome.ending == Ending::crashed ? std::string{"emulated: at a.cu:7"} : std::string{};
+    };
+    std::vector<Trial> explained;
+    const Tuning tuning =
+        run(bench, {.strategy = "exhaustive"}, {.explained = [&](const Trial& trial) { explained.push_back(trial); }});
+    EXPECT_EQ(asked, 2);
+    ASSERT_EQ(explained.size(), 1u);
+    EXPECT_EQ(explained[0].outcome.reason, "ILLEGAL; emulated: at a.cu:7");
+    EXPECT_EQ(number(explained[0].config, "VEC"), 6);
+    const auto kept = std::ranges::find(tuning.failures_by_example, Ending::crashed,
+                                        [](const Trial& trial) { return trial.outcome.ending; });
+    ASSERT_NE(kept, tuning.failures_by_example.end());
+    EXPECT_EQ(kept->outcome.reason, explained[0].outcome.reason);
+    EXPECT_EQ(run(silent, {.strategy = "exhaustive"}).best->config, tuning.best->config);
+}
+
 TEST_F(Tune, TriesTheDefaultFirstAndKeepsItAFinalist) {
     ScriptedBench bench{[](const Config& config) { return timed(100 - number(config, "VEC") * 10); }};
     const Tuning tuning = run(bench, {.strategy = "random", .budget = {.trials = 20}});
@@ -61,7 +89,8 @@ TEST_F(Tune, TheBenchIsToldWhatWillBeSubmittedFirst) {
         ASSERT_GT(bench.expected.size(), 8u) << strategy;
         // The default comes first, and a strategy that asks for it, too, does not have it tried twice.
         const Config first = bench.expected.front();
-        bench.expected.erase(std::remove(bench.expected.begin() + 1, bench.expected.end(), first), bench.expected.end());
+        bench.expected.erase(std::remove(bench.expected.begin() + 1, bench.expected.end(), first),
+                             bench.expected.end());
         EXPECT_TRUE(std::equal(bench.expected.begin(), bench.expected.end(), bench.submitted.begin())) << strategy;
     }
 }

@@ -14,7 +14,9 @@
 namespace autotune {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 WorkerOptions options() {
     return {.worker = std::string{AUTOTUNE_BINARY_DIR} + "/bin/host_worker",
@@ -102,6 +104,55 @@ TEST_F(WorkerBenchTest, WhatACrashedKernelPrintedIsItsLog) {
 }
 
 // ---- The emulator beside the GPU.
+
+std::string explanation(Bench& bench, const std::string& variant) {
+    return bench.explain(bad_kernel(variant), try_one(bench, bad_kernel(variant)));
+}
+
+TEST_F(WorkerBenchTest, WhatACrashDidIsNamedByTheEmulatorThatRunsItAgain) {
+    try_one(*bench, bad_kernel("good"));
+    EXPECT_THAT(explanation(*bench, "null_write"),
+                AllOf(StartsWith("emulated: "), HasSubstr("bad.cu:27 of 'null_write', block (0,0,0), thread (0,0,0)")));
+    EXPECT_THAT(explanation(*bench, "out_of_bounds"),
+                AllOf(HasSubstr("bad.cu:34 of 'out_of_bounds'"), HasSubstr("behind the end of argument 1")));
+    EXPECT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+}
+
+TEST_F(WorkerBenchTest, AnEmulatorThatFindsNothingOrCannotLookSaysSo) {
+    try_one(*bench, bad_kernel("good"));
+    EXPECT_EQ(explanation(*bench, "traps"), "emulated with the same inputs: nothing was found");
+    EXPECT_EQ(explanation(*bench, "misaligned"), "not emulated: there is no PTX of it");
+}
+
+TEST_F(WorkerBenchTest, ARunOnTheEmulatorHasALimitAndTheNextOneIsMadeAllTheSame) {
+    try_one(*bench, bad_kernel("good"));
+    EXPECT_EQ(explanation(*bench, "hang"),
+              "emulated with the same inputs: nothing was found; it was ended after 2.0 s of running");
+    EXPECT_THAT(explanation(*bench, "null_write"), HasSubstr("bad.cu:27"));
+}
+
+TEST_F(WorkerBenchTest, WhatIsTooLargeToBeInterpretedRunsOnASmallProblemNearIt) {
+    bench->prepare(bad_problem(bench->device().limits, (1 << 23) + 1));
+    try_one(*bench, bad_kernel("good"));
+    EXPECT_THAT(explanation(*bench, "null_write"), AllOf(StartsWith("emulated on n="), HasSubstr("bad.cu:27")));
+    EXPECT_THAT(explanation(*bench, "traps"),
+                AllOf(StartsWith("emulated on n="),
+                      HasSubstr(": nothing was found; this problem is too large to be interpreted")));
+}
+
+TEST_F(WorkerBenchTest, WhatTheGpuTellsByItselfIsNotEmulated) {
+    try_one(*bench, bad_kernel("good"));
+    for (const char* variant : {"good", "writes_nan", "does_not_compile", "too_much_shared"})
+        EXPECT_EQ(explanation(*bench, variant), "") << variant;
+}
+
+TEST_F(WorkerBenchTest, AnOutcomeKeepsTheGpusWordsBeforeTheEmulators) {
+    try_one(*bench, bad_kernel("good"));
+    Outcome outcome = try_one(*bench, bad_kernel("null_write"));
+    const std::string said = outcome.reason;
+    explain(*bench, bad_kernel("null_write"), outcome);
+    EXPECT_THAT(outcome.reason, StartsWith(said + "; emulated: "));
+}
 
 TEST_F(WorkerBenchTest, CountsOnTheEmulatorWhatTheGpuTimes) {
     const Outcome timed = try_one(*bench, bad_kernel("good")), counted = bench->count(bad_kernel("good"));

@@ -157,12 +157,19 @@ Instance ReferenceDesk::sized(const Instance& instance, std::uint64_t seed) {
 }
 
 std::shared_ptr<const HeldProblem> ReferenceDesk::modelled(const Instance& instance, std::uint64_t seed) {
-    return thread_->run([&] {
-        HeldProblem problem = problem_of(instance, seed, 0, false);
-        problem.task.modelled = true;
-        if (!instance.op().inputs_cpp.empty()) evaluate(instance, seed, problem, true);
-        return std::make_shared<const HeldProblem>(std::move(problem));
-    });
+    return thread_->run([&] { return without_reference(instance, seed, 0, true); });
+}
+
+std::shared_ptr<const HeldProblem> ReferenceDesk::inputs(const Instance& instance, std::uint64_t seed, int slot) {
+    return thread_->run([&] { return without_reference(instance, seed, slot, false); });
+}
+
+std::shared_ptr<const HeldProblem> ReferenceDesk::without_reference(const Instance& instance, std::uint64_t seed,
+                                                                    int slot, bool modelled) {
+    HeldProblem problem = problem_of(instance, seed, slot, false);
+    problem.task.modelled = modelled;
+    if (!instance.op().inputs_cpp.empty()) evaluate(instance, seed, problem, true);
+    return std::make_shared<const HeldProblem>(std::move(problem));
 }
 
 std::shared_ptr<const HeldProblem> ReferenceDesk::make(const Instance& instance, std::uint64_t seed, int slot,

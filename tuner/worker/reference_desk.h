@@ -39,6 +39,8 @@ public:
     /// The problem for an emulated device to model its time on: without a reference, its inputs filled where they are
     /// touched. Throws Error{usage} when its input generator fails.
     std::shared_ptr<const HeldProblem> modelled(const Instance& instance, std::uint64_t seed);
+    /// The problem with its inputs and no reference, for runs whose results nobody looks at. Throws as `modelled`.
+    std::shared_ptr<const HeldProblem> inputs(const Instance& instance, std::uint64_t seed, int slot);
     /// The problem with the dims that its input generator sets; others come back as they are. Throws Error{usage} as
     /// the generator does, or when the problem is none with them.
     Instance sized(const Instance& instance, std::uint64_t seed);
@@ -50,6 +52,8 @@ private:
     nlohmann::json ask(const Instance& instance, const EvaluateTask& task, const std::vector<Fd>& contents,
                        std::vector<Fd>& answered);
     std::shared_ptr<const HeldProblem> make(const Instance& instance, std::uint64_t seed, int slot, bool rotate);
+    std::shared_ptr<const HeldProblem> without_reference(const Instance& instance, std::uint64_t seed, int slot,
+                                                         bool modelled);
     bool prefers_device(const Instance& instance) const;
     EvaluateTask evaluation_of(const Instance& instance, std::uint64_t seed, const std::vector<TensorTask>& tensors);
     void evaluate(const Instance& instance, std::uint64_t seed, HeldProblem& problem, bool inputs_only);

@@ -51,6 +51,7 @@ private:
     Slot& slot(int number);
     Outcome judge(Slot& slot, const TrialTask& task);
     Outcome model(Slot& slot, const TrialTask& task);
+    Outcome run_once(Slot& slot, const TrialTask& task);
     Outcome measure(Slot& slot, Candidate& candidate, const TrialTask& task, const CheckResult& checked);
     bool disturbed();
     CheckResult check_surely(Slot& slot, Candidate& candidate, const TrialTask& task);

@@ -100,7 +100,7 @@ struct TrialTask {
     CandidateTask candidate;
     bool twice = true;    ///< a second run on other poison must give the same bits
     bool measure = true;  ///< else it is checked only
-    bool check = true;    ///< else it is timed only, on a problem that is modelled
+    bool check = true;    ///< else it is timed only, on a problem that is modelled, or, not measured either, run once
     TimePlan plan;
     double most_ms = 0;   ///< device time for all samples together, when one is long; 0: no limit
     double floor_us = 0;  ///< faster than this is an error; 0: not known

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -89,6 +90,7 @@ public:
     std::vector<Artefact> artefacts(const Config& config) override;
     BenchUse use() const override;
     Outcome count(const Config& config) override { return emulator_.count(device(), instance(), config); }
+    std::string explain(const Config& config, const Outcome& outcome) override;
 
 private:
     static WorkerOptions with_paths(WorkerOptions options) {
@@ -409,6 +411,13 @@ Verification RealBench::verify(const Config& config) {
 std::vector<Artefact> RealBench::artefacts(const Config& config) {
     const BinariesResult result = store_.get(instance().sources(config), arch());
     return result.binaries ? result.binaries->artefacts : std::vector<Artefact>{};
+}
+
+/// Endings of which a GPU tells no more than that they happened.
+std::string RealBench::explain(const Config& config, const Outcome& outcome) {
+    constexpr std::array told_badly{Ending::crashed, Ending::timed_out, Ending::out_of_bounds, Ending::invalid_access};
+    if (std::ranges::find(told_badly, outcome.ending) == told_badly.end()) return {};
+    return emulator_.explain(device(), instance(), config);
 }
 
 BenchUse RealBench::use() const {
