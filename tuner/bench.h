@@ -50,6 +50,12 @@ struct Verification {
     std::string failed_on;  ///< the problem
 };
 
+/// What a cost model says that configs take, without a trial of any.
+struct Predictions {
+    std::string model;                           ///< of which GPU: "NVIDIA H200"; empty: none is like this one
+    std::vector<std::optional<double>> time_us;  ///< one a config; nullopt: the model says nothing of it
+};
+
 /// Tries candidates of one problem: what the loop sees of compilers, devices and workers. One thread calls it.
 class Bench {
 public:
@@ -58,10 +64,17 @@ public:
     /// The problem with the dims that its input generator sets (`from = "inputs"`); what is prepared must have them.
     /// Throws Error{usage} when the generator fails.
     virtual Instance sized(const Instance& instance) { return instance; }
-    /// What will be submitted first, once the problem is prepared, in this order: a bench may compile it meanwhile.
+    /// What will be submitted or predicted first, once the problem is prepared, in this order: a bench may compile it
+    /// meanwhile.
     virtual void expect(const Instance& /*instance*/, std::span<const Config> /*first*/) {}
     /// Inputs, reference, timing method. Throws Error when the problem cannot be tried at all.
     virtual Preparation prepare(const Instance& instance) = 0;
+
+    /// Of the prepared problem, before its first trial: nothing is timed meanwhile, so nothing is disturbed.
+    /// go_on: called at least ten times a second; false ends it with what there is.
+    virtual Predictions predict(std::span<const Config> configs, const std::function<bool()>& /*go_on*/) {
+        return {.model = {}, .time_us = std::vector<std::optional<double>>(configs.size())};
+    }
 
     /// How many trials keep every compile worker busy.
     virtual std::size_t capacity() const = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 namespace autotune {
@@ -34,6 +35,19 @@ std::vector<double> sorted_copy(std::span<const double> samples) {
     return sorted;
 }
 
+/// Ranks from 1; equal values share the mean of theirs.
+std::vector<double> ranks_of(std::span<const double> values) {
+    std::vector<std::size_t> order(values.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, {}, [&](std::size_t i) { return values[i]; });
+    std::vector<double> ranks(values.size());
+    for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+        while (end < order.size() && values[order[end]] == values[order[begin]]) ++end;
+        for (std::size_t i = begin; i < end; ++i) ranks[order[i]] = static_cast<double>(begin + 1 + end) / 2;
+    }
+    return ranks;
+}
+
 }  // namespace
 
 double median(std::span<const double> samples) { return median_of_sorted(sorted_copy(samples)); }
@@ -52,6 +66,21 @@ Interval paired_ratio(std::span<const double> a, std::span<const double> b) {
     std::vector<double> ratios(a.size());
     std::ranges::transform(a, b, ratios.begin(), [](double x, double y) { return x / y; });
     return median_interval(ratios);
+}
+
+std::optional<double> rank_correlation(std::span<const double> a, std::span<const double> b) {
+    assert(a.size() == b.size());
+    if (a.size() < 3) return std::nullopt;
+    const std::vector<double> x = ranks_of(a), y = ranks_of(b);
+    const double mean = static_cast<double>(a.size() + 1) / 2;
+    double both = 0, of_x = 0, of_y = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        both += (x[i] - mean) * (y[i] - mean);
+        of_x += (x[i] - mean) * (x[i] - mean);
+        of_y += (y[i] - mean) * (y[i] - mean);
+    }
+    if (of_x == 0 || of_y == 0) return std::nullopt;
+    return both / std::sqrt(of_x * of_y);
 }
 
 }  // namespace autotune

@@ -8,6 +8,7 @@
 
 #include "autotune/error.h"
 #include "tuner/statistics.h"
+#include "tuner/strategies/prior.h"
 
 namespace autotune {
 namespace {
@@ -46,13 +47,17 @@ public:
     Search(Bench& bench, const Instance& instance, const TuneOptions& options, const TuneEvents& events)
         : bench_{bench}, options_{options}, events_{events}, space_{Space::make(instance)}, strategy_{make_strategy()} {
         recall();
-        first_asked_ = strategy_->ask(room(default_begun_ ? 0 : 1));
+        if (options_.prior == Prior::model)
+            draw_pool();
+        else
+            first_asked_ = strategy_->ask(room(default_begun_ ? 0 : 1));
         expect_first(instance);
         tuning_.preparation = bench_.prepare(instance);
         tuning_.default_config = space_.config(space_.default_number());
         tuning_.space_size = space_.size();
         tuning_.raw_size = space_.raw_size();
         if (events_.prepared) events_.prepared(tuning_.preparation, space_);
+        if (options_.prior == Prior::model) consult_model();
     }
 
     Tuning run() {
@@ -65,6 +70,7 @@ public:
         do retry_dropped();
         while (!finals() || !winner_stands());
         explain_failures();
+        if (tuning_.prior) compare_with_prior();
         tuning_.use = bench_.use();
         tuning_.elapsed_s = elapsed_s();
         return std::move(tuning_);
@@ -97,7 +103,56 @@ private:
         std::vector<Config> first;
         if (!default_begun_) first.push_back(space_.config(space_.default_number()));
         for (const std::size_t number : first_asked_) first.push_back(space_.config(number));
+        for (std::size_t i = 0; i < std::min(window, pool_.size()); ++i) first.push_back(space_.config(pool_[i]));
         bench_.expect(instance, first);
+    }
+
+    /// What the model is asked about: a part of what is not known yet, and the default, to judge the model by.
+    void draw_pool() {
+        std::vector<std::size_t> without{space_.default_number()};
+        for (const auto& [number, outcome] : known_) without.push_back(number);
+        pool_ = sample_of(space_, without, prior_pool - 1, options_.seed);
+        if (!default_begun_) pool_.insert(pool_.begin(), space_.default_number());
+    }
+
+    void consult_model() {
+        std::vector<Config> configs;
+        for (const std::size_t number : pool_) configs.push_back(space_.config(number));
+        const double begun_s = elapsed_s();
+        const double most_s =
+            options_.budget.seconds ? *options_.budget.seconds * prior_share : std::numeric_limits<double>::infinity();
+        const Predictions predictions = bench_.predict(configs, [&] {
+            if (events_.idle) events_.idle(0, elapsed_s());
+            return elapsed_s() - begun_s < most_s && !(events_.stop_requested && events_.stop_requested());
+        });
+        std::vector<Expectation> expected;
+        for (std::size_t i = 0; i < pool_.size(); ++i) {
+            if (!predictions.time_us[i]) continue;
+            predicted_us_[pool_[i]] = *predictions.time_us[i];
+            if (pool_[i] != space_.default_number()) expected.push_back({pool_[i], *predictions.time_us[i]});
+        }
+        tuning_.prior = {.model = predictions.model,
+                         .asked = pool_.size(),
+                         .predicted = predicted_us_.size(),
+                         .first = std::min(prior_first, expected.size()),
+                         .seconds = elapsed_s() - begun_s};
+        strategy_ = make_prior(std::move(strategy_), std::move(expected), prior_first);
+        if (events_.predicted) events_.predicted(*tuning_.prior);
+    }
+
+    /// Whether the model was any good here.
+    void compare_with_prior() {
+        std::vector<double> predicted_us, seen_us;
+        const auto add = [&](std::size_t number, double time_us) {
+            const auto found = predicted_us_.find(number);
+            if (found == predicted_us_.end()) return;
+            predicted_us.push_back(found->second);
+            seen_us.push_back(time_us);
+        };
+        for (const auto& [time_us, number] : timed_) add(number, time_us);
+        for (const auto& [number, least_us] : dropped_) add(number, least_us);
+        tuning_.prior->compared = seen_us.size();
+        tuning_.prior->rank_correlation = rank_correlation(predicted_us, seen_us);
     }
 
     void begin_default() {
@@ -317,10 +372,12 @@ private:
     const TuneEvents& events_;
     const Clock::time_point start_ = Clock::now();
     const Space space_;
-    const std::unique_ptr<Strategy> strategy_;
+    std::unique_ptr<Strategy> strategy_;
     std::vector<std::pair<std::size_t, const Outcome*>> known_;  ///< of earlier runs
-    std::vector<std::size_t> first_asked_;  ///< before the problem was prepared, and not submitted yet
-    std::deque<std::size_t> in_flight_;     ///< in the order of submission
+    std::vector<std::size_t> first_asked_;        ///< before the problem was prepared, and not submitted yet
+    std::vector<std::size_t> pool_;               ///< what the model is asked about
+    std::map<std::size_t, double> predicted_us_;  ///< what it answered
+    std::deque<std::size_t> in_flight_;           ///< in the order of submission
     bool default_begun_ = false;
     std::map<std::size_t, Ending> tried_;
     std::multimap<double, std::size_t> timed_;  ///< by the time of their trial

@@ -20,6 +20,30 @@ struct Budget {
     std::optional<std::size_t> trials;  ///< distinct configs tried, failures and the default included; finals not
 };
 
+/// What is known of configs before any is tried.
+enum class Prior {
+    none,
+    model,  ///< a cost model's predictions order the first asks; it decides nothing and leaves nothing out
+};
+/// Configs drawn from the space, by the seed, for the model to predict; all of a smaller space.
+inline constexpr std::size_t prior_pool = 128;
+/// The best predicted ones that are asked for before the strategy's own.
+inline constexpr std::size_t prior_first = 16;
+/// The share of a time budget that predictions may take. Where only trials are counted they take as long as they take,
+/// so that a seed gives the same sequence.
+inline constexpr double prior_share = 0.2;
+
+/// What the model said, and how it fits what the search found out.
+struct PriorUse {
+    std::string model;  ///< of which GPU; empty: there is none like the one at hand
+    std::size_t asked = 0, predicted = 0, first = 0;
+    double seconds = 0;
+    /// Spearman's, of predictions and times of the `compared` trials that have both; those dropped early count with the
+    /// least that they take. nullopt: too few.
+    std::optional<double> rank_correlation;
+    std::size_t compared = 0;
+};
+
 /// One finished trial, as observers and the store get it.
 struct Trial {
     std::size_t ordinal = 0;  ///< 1 for the first; the default's
@@ -44,11 +68,13 @@ struct TuneOptions {
     Effort effort = Effort::normal;
     std::vector<std::pair<Config, Outcome>> known;  ///< of an earlier run: told, not tried
     bool verify_winner = true;
+    Prior prior = Prior::none;
 };
 
 /// Calls of the loop to whoever watches; each may be empty. The store hangs on `trial`, the console on all.
 struct TuneEvents {
     std::function<void(const Preparation&, const Space&)> prepared;
+    std::function<void(const PriorUse&)> predicted;                     ///< with a prior: before the first trial
     std::function<void(const Trial&)> trial;                            ///< each outcome, as it ends
     std::function<void(const Trial&)> explained;                        ///< a failure whose reason says more since
     std::function<void(std::size_t in_flight, double elapsed_s)> idle;  ///< ten times a second while waiting
@@ -65,6 +91,7 @@ struct Tuning {
     std::size_t space_size = 0, tried = 0, resumed = 0;
     double raw_size = 0;
     Verification verification;
+    std::optional<PriorUse> prior;
     BenchUse use;
     double elapsed_s = 0;
     bool interrupted = false;

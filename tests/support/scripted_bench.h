@@ -21,6 +21,15 @@ public:
         expected.assign(first.begin(), first.end());
     }
     Preparation prepare(const Instance&) override { return {.reference = "scripted", .method = "graph"}; }
+    Predictions predict(std::span<const Config> configs, const std::function<bool()>& go_on) override {
+        Predictions predictions{.model = prediction ? "made up" : "", .time_us = {}};
+        predictions.time_us.resize(configs.size());
+        for (std::size_t i = 0; prediction && i < configs.size() && go_on(); ++i) {
+            predictions.time_us[i] = prediction(configs[i]);
+            asked_to_predict.push_back(configs[i]);
+        }
+        return predictions;
+    }
     std::size_t capacity() const override { return 4; }
     void submit(const Config& config) override {
         submitted.push_back(config);
@@ -66,7 +75,8 @@ public:
     Answer counts;        ///< of the emulator; without, there is none
     std::function<std::string(const Config&, const Outcome&)> explanation;
     std::function<Verification(const Config&)> verification;
-    std::vector<Config> expected, submitted, verified;
+    std::function<std::optional<double>(const Config&)> prediction;  ///< of the model; empty: there is none
+    std::vector<Config> expected, submitted, verified, asked_to_predict;
     std::vector<double> best;
     double best_us = 0;  ///< what a real bench measures early drops against
     std::size_t cancelled = 0;

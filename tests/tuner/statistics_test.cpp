@@ -71,5 +71,19 @@ TEST(Statistics, ManySamplesDoNotUnderflow) {
     EXPECT_GT(interval.low, 2300);
 }
 
+TEST(Statistics, RankCorrelationLooksAtTheOrderOnly) {
+    const std::vector<double> a{1, 2, 3, 4}, grown{1, 10, 100, 1000}, turned{4, 3, 2, 1}, tied{1, 2, 2, 4};
+    EXPECT_DOUBLE_EQ(rank_correlation(a, grown).value(), 1.0);
+    EXPECT_DOUBLE_EQ(rank_correlation(a, turned).value(), -1.0);
+    EXPECT_NEAR(rank_correlation(a, tied).value(), 0.9486832980505138, 1e-12) << "ties share the mean of their ranks";
+}
+
+TEST(Statistics, RankCorrelationNeedsThreePairsAndTwoValues) {
+    const std::vector<double> two{1, 2}, flat{5, 5, 5}, three{1, 2, 3};
+    EXPECT_FALSE(rank_correlation(two, two));
+    EXPECT_FALSE(rank_correlation(flat, three));
+    EXPECT_FALSE(rank_correlation(three, flat));
+}
+
 }  // namespace
 }  // namespace autotune

@@ -4,11 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <set>
 
 #include "tests/support/made_up_op.h"
+#include "tuner/strategies/prior.h"
 
 namespace autotune {
 namespace {
@@ -104,6 +106,71 @@ TEST(RandomStrategy, DifferentSeedsGiveDifferentSequences) {
 TEST(Strategies, AreFoundByNameOnly) {
     EXPECT_EQ(strategy_named("fastest"), nullptr);
     EXPECT_NE(strategy_named("local"), nullptr);
+}
+
+/// Every strategy behind a prior that expects the bowl to be elsewhere, and knows one config in three.
+class BehindAPrior : public EveryStrategy {
+protected:
+    static double expected(const Config& config) {
+        const double a = number(config, "A"), b = number(config, "B");
+        return (a - 2) * (a - 2) + (b - 8) * (b - 8);
+    }
+    std::vector<std::size_t> ask_all(std::size_t window) const {
+        std::vector<Expectation> expectations;
+        for (std::size_t i = 0; i < space.size(); i += 3)
+            if (i != space.default_number()) expectations.push_back({i, expected(space.config(i))});
+        std::unique_ptr<Strategy> own = strategy_named(GetParam())->make(space, 5);
+        own->tell(space.default_number(), bowl(space.config(space.default_number())));
+        const std::unique_ptr<Strategy> strategy = make_prior(std::move(own), expectations, 16);
+        std::vector<std::size_t> asked;
+        for (std::size_t told = 0;; ++told) {
+            const std::vector<std::size_t> more = strategy->ask(window - (asked.size() - told));
+            asked.insert(asked.end(), more.begin(), more.end());
+            if (told == asked.size()) return asked;
+            strategy->tell(asked[told], bowl(space.config(asked[told])));
+        }
+    }
+};
+
+TEST_P(BehindAPrior, TheBestExpectedComeFirstAndNothingIsLeftOutOrTriedTwice) {
+    for (const std::size_t window : {1u, 4u, 32u}) {
+        const std::vector<std::size_t> asked = ask_all(window);
+        const std::set<std::size_t> distinct(asked.begin(), asked.end());
+        EXPECT_EQ(distinct.size(), asked.size());
+        EXPECT_EQ(asked.size(), space.size() - 1);
+        for (std::size_t i = 1; i < 16; ++i)
+            EXPECT_LE(expected(space.config(asked[i - 1])), expected(space.config(asked[i])));
+        for (std::size_t i = 0; i < 16; ++i) EXPECT_EQ(asked[i] % 3, 0u) << "no expectation, and first all the same";
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, BehindAPrior, testing::ValuesIn([] {
+                             std::vector<std::string> names;
+                             for (const StrategyEntry& row : strategies()) names.emplace_back(row.name);
+                             return names;
+                         }()),
+                         [](const auto& row) { return row.param; });
+
+TEST(Prior, WhatIsToldBeforeItsTurnIsNotAskedFor) {
+    const Op op = made_up_op({{"A", 6}});
+    const Instance instance = Instance::make(op, {}, made_up_limits());
+    const Space space = Space::make(instance);
+    const auto strategy = make_prior(strategy_named("exhaustive")->make(space, 1), {{3, 1.0}, {5, 2.0}}, 2);
+    strategy->tell(3, timed(1));
+    EXPECT_EQ(strategy->ask(2), (std::vector<std::size_t>{5, 0}));
+}
+
+TEST(Prior, ASampleIsTheSameForASeedAndLeavesOutWhatIsKnown) {
+    const Op op = made_up_op({{"A", 20}, {"B", 10}});
+    const Instance instance = Instance::make(op, {}, made_up_limits());
+    const Space space = Space::make(instance);
+    const std::vector<std::size_t> known{1, 2, 3};
+    const std::vector<std::size_t> sample = sample_of(space, known, 50, 4);
+    EXPECT_EQ(sample.size(), 50u);
+    EXPECT_EQ(sample, sample_of(space, known, 50, 4));
+    EXPECT_NE(sample, sample_of(space, known, 50, 5));
+    EXPECT_EQ(sample_of(space, known, 1000, 4).size(), space.size() - 3);
+    for (const std::size_t number : known) EXPECT_EQ(std::ranges::count(sample, number), 0);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "autotune/error.h"
@@ -267,6 +268,95 @@ TEST_F(Tune, ADroppedCandidateIsNoFinalist) {
 TEST_F(Tune, AnUnknownStrategyIsBadUse) {
     ScriptedBench bench{[](const Config&) { return timed(1); }};
     EXPECT_THROW(run(bench, {.strategy = "magic"}), Error);
+}
+
+/// ROWS 4 is fastest; a model knows it, and something of VEC that is not so. It says nothing of VEC 3.
+class TuneWithAPrior : public testing::Test {
+protected:
+    static Outcome answer(const Config& config) {
+        return timed(100 + 10 * std::abs(number(config, "ROWS") - 4) + number(config, "VEC"));
+    }
+    static std::optional<double> prediction(const Config& config) {
+        if (number(config, "VEC") == 3) return std::nullopt;
+        return 50 + 10 * std::abs(number(config, "ROWS") - 4) - 0.1 * number(config, "VEC");
+    }
+    ScriptedBench search(std::uint64_t seed, std::size_t trials) {
+        ScriptedBench bench{answer};
+        bench.prediction = prediction;
+        tuning = tune(bench, instance,
+                      {.strategy = "random", .seed = seed, .budget = {.trials = trials}, .prior = Prior::model});
+        return bench;
+    }
+
+    const Op op = made_up_op({{"VEC", 16}, {"ROWS", 32}});
+    const Instance instance = Instance::make(op, {}, made_up_limits());
+    Tuning tuning;
+};
+
+TEST_F(TuneWithAPrior, TriesTheBestPredictedAfterTheDefaultAndThenGoesOn) {
+    const ScriptedBench bench = search(1, 60);
+    ASSERT_EQ(bench.submitted.size(), 60u);
+    EXPECT_EQ(bench.submitted.front(), tuning.default_config);
+    std::vector<double> all;
+    for (const Config& config : bench.asked_to_predict)
+        if (prediction(config) && config != tuning.default_config) all.push_back(*prediction(config));
+    std::ranges::sort(all);
+    for (std::size_t i = 0; i < prior_first; ++i) EXPECT_EQ(prediction(bench.submitted[i + 1]), all[i]) << i;
+    EXPECT_TRUE(std::ranges::any_of(bench.submitted, [](const Config& c) { return !prediction(c); }))
+        << "what the model says nothing of has its turn as well";
+}
+
+TEST_F(TuneWithAPrior, SaysHowManyWerePredictedAndWhetherItWasRight) {
+    const ScriptedBench bench = search(1, 60);
+    ASSERT_TRUE(tuning.prior);
+    EXPECT_EQ(tuning.prior->model, "made up");
+    EXPECT_EQ(tuning.prior->asked, prior_pool);
+    EXPECT_EQ(bench.asked_to_predict.size(), prior_pool);
+    EXPECT_EQ(tuning.prior->first, prior_first);
+    EXPECT_LT(tuning.prior->predicted, prior_pool);
+    EXPECT_GT(tuning.prior->predicted, prior_pool * 3 / 4);
+    EXPECT_GT(tuning.prior->compared, prior_first);
+    EXPECT_GT(tuning.prior->rank_correlation.value(), 0.8);
+}
+
+TEST_F(TuneWithAPrior, ASeedAndACountGiveTheSameTrialsAgain) {
+    EXPECT_EQ(search(3, 40).submitted, search(3, 40).submitted);
+    EXPECT_NE(search(3, 40).submitted, search(4, 40).submitted);
+}
+
+TEST_F(TuneWithAPrior, WithoutAModelTheSearchIsTheUsualOne) {
+    ScriptedBench without{answer}, usual{answer};
+    TuneOptions options{.strategy = "local", .seed = 2, .budget = {.trials = 40}, .prior = Prior::model};
+    const Tuning same = tune(without, instance, options);
+    options.prior = Prior::none;
+    tune(usual, instance, options);
+    EXPECT_EQ(without.submitted, usual.submitted);
+    EXPECT_EQ(same.prior->predicted, 0u);
+    EXPECT_FALSE(same.prior->rank_correlation);
+}
+
+// Goal: a resumed search asks the model about what is new only.
+TEST_F(TuneWithAPrior, WhatIsKnownIsNotPredicted) {
+    ScriptedBench bench{answer};
+    bench.prediction = prediction;
+    const Space space = Space::make(instance);
+    TuneOptions options{.strategy = "random", .budget = {.trials = 30}, .prior = Prior::model};
+    for (std::size_t i = 0; i < space.size(); ++i)
+        if (i % 8 != 0) options.known.emplace_back(space.config(i), answer(space.config(i)));
+    tune(bench, instance, options);
+    EXPECT_EQ(bench.asked_to_predict.size(), space.size() / 8);
+    for (const auto& [config, outcome] : options.known)
+        EXPECT_EQ(std::ranges::count(bench.asked_to_predict, config), 0);
+}
+
+TEST_F(TuneWithAPrior, AnInterruptionEndsThePredictions) {
+    ScriptedBench bench{answer};
+    bench.prediction = prediction;
+    int looks = 0;
+    const Tuning ended = tune(bench, instance, {.strategy = "random", .prior = Prior::model},
+                              {.stop_requested = [&] { return ++looks > 5; }});
+    EXPECT_TRUE(ended.interrupted);
+    EXPECT_LT(bench.asked_to_predict.size(), 8u);
 }
 
 }  // namespace

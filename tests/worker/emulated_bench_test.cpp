@@ -10,6 +10,7 @@
 #include "autotune/error.h"
 #include "device/nvrtc.h"
 #include "tests/worker/bad_op.h"
+#include "tuner/worker/predictor.h"
 
 namespace autotune {
 namespace {
@@ -98,6 +99,44 @@ TEST_F(EmulatedBenchTest, AProblemBeyondThePartsMemoryIsRefused) {
     } catch (const Error& e) {
         EXPECT_EQ(e.kind(), Error::Kind::device);
     }
+}
+
+TEST_F(EmulatedBenchTest, APredictionIsTheTimeOfTheTrialAndWhatCannotRunHasNone) {
+    const auto bench = make_worker_bench(emulated("a100"));
+    bench->prepare(bad_problem(bench->device().limits, 1 << 20));
+    const std::vector<Config> configs{bad_kernel("does_not_compile"), bad_kernel("good"), bad_kernel("too_much_shared"),
+                                      bad_kernel("spills"), bad_kernel("null_write")};
+    int looks = 0;
+    const Predictions predictions = bench->predict(configs, [&] { return ++looks > 0; });
+    EXPECT_EQ(predictions.model, "NVIDIA A100-SXM4-40GB");
+    ASSERT_EQ(predictions.time_us.size(), configs.size());
+    ASSERT_TRUE(predictions.time_us[1]);
+    for (const std::size_t none : {0u, 2u, 3u, 4u}) EXPECT_FALSE(predictions.time_us[none]) << configs[none].text();
+    EXPECT_EQ(try_one(*bench, bad_kernel("good")).time_us, *predictions.time_us[1]);
+    EXPECT_GT(looks, 0);
+}
+
+TEST_F(EmulatedBenchTest, PredictionsThatAreNotWantedAnyMoreAreGivenUp) {
+    const auto bench = make_worker_bench(emulated("a100"));
+    bench->prepare(bad_problem(bench->device().limits));
+    const std::vector<Config> configs{bad_kernel("good"), bad_kernel("writes_half")};
+    EXPECT_FALSE(bench->predict(configs, [] { return false; }).time_us[1]);
+    EXPECT_TRUE(try_one(*bench, bad_kernel("good")).ok()) << "the bench is fit for trials after it";
+}
+
+TEST(EmulatedLike, ThePartOfTheCapabilityThatComesClosest) {
+    const auto like = [](int cc, int sm_count, int bandwidth_gbs) {
+        DeviceIdentity gpu{.name = "anything"};
+        gpu.limits.cc = cc;
+        gpu.limits.sm_count = sm_count;
+        gpu.bandwidth_gbs = bandwidth_gbs;
+        return emulated_like(gpu).value_or("none");
+    };
+    EXPECT_EQ(like(90, 132, 4800), "emulated:h200");
+    EXPECT_EQ(like(90, 114, 2000), "emulated:h100") << "a PCIe card";
+    EXPECT_EQ(like(86, 46, 448), "emulated:a4000");
+    EXPECT_EQ(like(80, 108, 0), "emulated:a100");
+    EXPECT_EQ(like(120, 170, 1790), "none");
 }
 
 }  // namespace

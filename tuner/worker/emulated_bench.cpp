@@ -20,6 +20,7 @@
 #include "tuner/worker/compiled_sources.h"
 #include "tuner/worker/effort_plan.h"
 #include "tuner/worker/gates.h"
+#include "tuner/worker/predictor.h"
 #include "tuner/worker/process.h"
 #include "tuner/worker/queued_trial.h"
 #include "tuner/worker/recheck.h"
@@ -87,6 +88,11 @@ public:
         }
     }
     Preparation prepare(const Instance& instance) override;
+    Predictions predict(std::span<const Config> configs, const std::function<bool()>& go_on) override {
+        std::vector<ModellingLane> lanes;
+        for (const auto& one : lanes_) lanes.push_back({&one->lane, &one->desk});
+        return {.model = identity_.name, .time_us = predict_times(instance(), configs, store_, lanes, go_on)};
+    }
     std::size_t capacity() const override { return store_.pool().workers() + lanes_.size() + 2; }
     void submit(const Config& config) override;
     Outcome next(const std::function<void()>& idle) override;

@@ -27,6 +27,7 @@
 #include "tuner/worker/idle_meter.h"
 #include "tuner/worker/json_types.h"
 #include "tuner/worker/memory_need.h"
+#include "tuner/worker/predictor.h"
 #include "tuner/worker/queued_trial.h"
 #include "tuner/worker/recheck.h"
 #include "tuner/worker/reference_desk.h"
@@ -79,6 +80,7 @@ public:
     Instance sized(const Instance& instance) override { return references_.sized(instance, options_.seed); }
     void expect(const Instance& instance, std::span<const Config> first) override;
     Preparation prepare(const Instance& instance) override;
+    Predictions predict(std::span<const Config> configs, const std::function<bool()>& go_on) override;
     std::size_t capacity() const override { return store_.pool().workers() + 4; }
     void submit(const Config& config) override;
     Outcome next(const std::function<void()>& idle) override;
@@ -231,6 +233,36 @@ std::shared_ptr<const HeldProblem> RealBench::wait_for(std::future<std::shared_p
         options_.note(fmt::format("the reference of '{}' has run for {} s; it is ended after {:.0f} s",
                                   instance().op().name, patient.count(), longest_reference_s));
     return problem.get();
+}
+
+// ---- Predictions.
+
+/// In processes of their own, which are gone when this returns: none of them disturbs what is timed.
+Predictions RealBench::predict(std::span<const Config> configs, const std::function<bool()>& go_on) {
+    constexpr double longest_s = 3;  // of one config: the search that waits for it is short
+    const std::optional<std::string> part = emulated_like(device());
+    if (!part) return Bench::predict(configs, go_on);
+    struct Lane {
+        RunLane lane;
+        TrialDesk desk;
+        Lane(const WorkerOptions& options, const std::string& part, StageLog& log)
+            : lane{options.worker, part, log}, desk{lane, {.limit_s = longest_s, .least_s = longest_s}} {}
+    };
+    const std::shared_ptr<const HeldProblem> whole = references_.modelled(instance(), options_.seed);
+    StageLog own_log;  // theirs are no stages of the device's
+    const StageLog::Span span{log_, "predictions"};
+    std::vector<std::unique_ptr<Lane>> lanes;
+    std::vector<ModellingLane> modelling;
+    for (std::size_t i = 0; i < std::min(store_.pool().workers(), configs.size()); ++i) {
+        lanes.push_back(std::make_unique<Lane>(options_, *part, own_log));
+        lanes.back()->desk.set_main(whole);
+        modelling.push_back({&lanes.back()->lane, &lanes.back()->desk});
+    }
+    Predictions predictions{.model = emulated_device(*part)->name,
+                            .time_us = predict_times(instance(), configs, store_, modelling, go_on)};
+    for (const auto& one : lanes) one->lane.thread().post([&lane = one->lane] { lane.abandon(); });
+    for (const auto& one : lanes) one->lane.thread().run([] {});
+    return predictions;
 }
 
 // ---- Trials.
