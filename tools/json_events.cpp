@@ -38,6 +38,13 @@ Json counts(const Tuning& tuning) {
     return object;
 }
 
+Json prior_fields(const PriorUse& prior) {
+    Json object = {{"model", prior.model}, {"asked", prior.asked},     {"predicted", prior.predicted},
+                   {"first", prior.first}, {"seconds", prior.seconds}, {"compared", prior.compared}};
+    if (prior.rank_correlation) object["rank_correlation"] = *prior.rank_correlation;
+    return object;
+}
+
 Json stages(const Tuning& tuning) {
     Json list = Json::array();
     for (const Stage& stage : tuning.use.stages)
@@ -124,6 +131,7 @@ std::string json_summary(const Instance& instance, const DeviceIdentity& device,
                     {{"problems", tuning.verification.problems},
                      {"inputs", tuning.verification.inputs},
                      {"largest_error", tuning.verification.largest_error}}}};
+    if (tuning.prior) fields["prior"] = prior_fields(*tuning.prior);
     if (tuning.best) fields["best"] = ranked(*tuning.best);
     if (tuning.default_result) fields["default"] = ranked(*tuning.default_result);
     fields["ranking"] = Json::array();

@@ -42,7 +42,7 @@ std::string general_help() {
 /// What a parse collects before it is read further.
 struct Texts {
     std::vector<std::string> words, problems;
-    std::string budget, effort = "normal", progress = "auto", colour = "auto";
+    std::string budget, effort = "normal", prior = "none", progress = "auto", colour = "auto";
     bool quiet = false;
     int verbose = 0;
     std::string op;
@@ -88,6 +88,9 @@ void add_flags(CLI::App& app, unsigned flags, Request& request, Texts& texts) {
         app.add_option("--gpu", request.gpu, "an ordinal, all, a capability such as sm_86, or emulated:a100");
     if (flags & takes_store) app.add_option("--db", request.db, "the database; none: keep nothing");
     if (flags & takes_search) add_search(app, request, texts);
+    if (flags & takes_prior)
+        app.add_option("--prior", texts.prior,
+                       "model: what the emulator's model predicts to be fastest is tried first; default: none");
     if (flags & takes_config) app.add_option("--config", request.config, "one config: 'VARIANT NAME=VALUE ...'");
     if (flags & takes_against) {
         app.add_option("--against", request.against, "what to compare with: a config, a record's id or a database");
@@ -250,6 +253,7 @@ Parsed parse_subcommand(const Subcommand& sub, std::vector<std::string> argument
     if (!texts.budget.empty()) request.budget = budget_from_text(texts.budget);
     request.effort = choice_of<Effort>("--effort", texts.effort,
                                        {{"quick", Effort::quick}, {"normal", Effort::normal}, {"full", Effort::full}});
+    request.prior = choice_of<Prior>("--prior", texts.prior, {{"none", Prior::none}, {"model", Prior::model}});
     read_numbers(texts, request);
     if (!request.fail_on.empty() && request.fail_on != "slower")
         throw usage(fmt::format("--fail-on is slower, not '{}'", request.fail_on));

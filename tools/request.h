@@ -39,6 +39,7 @@ struct Request {
     ConsoleOptions console;
 
     std::string strategy = "local";
+    Prior prior = Prior::none;
     Budget budget;  ///< neither part given: 60 s a problem
     std::uint64_t seed = 1;
     Effort effort = Effort::normal;

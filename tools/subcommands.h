@@ -37,6 +37,7 @@ enum Flags : unsigned {
     takes_folder = 512,  ///< a folder to write
     takes_imported = 1024,
     takes_against = 2048,  ///< --against --counters --fail-on
+    takes_prior = 4096,    ///< --prior
 };
 
 struct Subcommand {

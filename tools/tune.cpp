@@ -35,6 +35,7 @@ public:
 
     TuneEvents events() {
         return {.prepared = [this](const Preparation& p, const Space& s) { prepared(p, s); },
+                .predicted = [this](const PriorUse& p) { console_.line(prior_line(p, device_)); },
                 .trial = [this](const Trial& t) { trial(t); },
                 .explained = [this](const Trial& t) { explained(t); },
                 .idle = [this](std::size_t in_flight, double elapsed_s) { idle(in_flight, elapsed_s); },
@@ -191,12 +192,16 @@ private:
                              .environment = session_.environment(&device),
                              .templates = templates_of(instance.op()),
                              .problem = problem_of(instance),
-                             .info = {.strategy = request_.strategy,
+                             .info = {.strategy = request_.prior == Prior::model ? "model, then " + request_.strategy
+                                                                                 : request_.strategy,
                                       .seed = request_.seed,
                                       .budget = budget_text(budget_),
                                       .effort = effort_of(request_.effort)}};
-        TuneOptions options{
-            .strategy = request_.strategy, .seed = request_.seed, .budget = budget_, .effort = request_.effort};
+        TuneOptions options{.strategy = request_.strategy,
+                            .seed = request_.seed,
+                            .budget = budget_,
+                            .effort = request_.effort,
+                            .prior = request_.prior};
         if (!request_.fresh) options.known = store_.known_outcomes(start);
         RunKeeper keeper{store_, start};
         Watch watch{instance, device, budget_, console_, keeper};

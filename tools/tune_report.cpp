@@ -82,6 +82,19 @@ std::string tried_row(const Tuning& tuning) {
     return text + "\n";
 }
 
+/// How many were predicted, and whether the order was any good.
+std::string prior_row(const Tuning& tuning) {
+    if (!tuning.prior) return {};
+    const PriorUse& prior = *tuning.prior;
+    std::string text = fmt::format("  {:<10} {} of {} predicted in {}", "prior", prior.predicted, prior.asked,
+                                   format_seconds(prior.seconds));
+    if (prior.first) text += fmt::format(", the best {} tried first", prior.first);
+    if (predicted(tuning)) return text + "; the times are the same model's\n";
+    if (!prior.rank_correlation) return text + fmt::format("; too few of them were timed to judge it\n");
+    return text + fmt::format("; rank correlation with the times {:.2f}, over {}\n", *prior.rank_correlation,
+                              format_count(prior.compared, "trial", "trials"));
+}
+
 std::string verified_row(const Tuning& tuning) {
     const Verification& v = tuning.verification;
     if (tuning.interrupted) return fmt::format("  {:<10} once, before timing; the search was interrupted\n", "checked");
@@ -131,6 +144,17 @@ std::string problem_line(const Instance& instance, const Space& space, const Pre
                        format_count(variants, "variant", "variants"), preparation.reference);
 }
 
+std::string prior_line(const PriorUse& prior, const DeviceIdentity& device) {
+    if (prior.model.empty())
+        return fmt::format("prior: no model is like {}, sm_{}, so the search goes its usual way", device.name,
+                           device.limits.cc);
+    std::string text =
+        fmt::format("prior: {} of {} predicted as on {} in {}", prior.predicted,
+                    format_count(prior.asked, "config", "configs"), prior.model, format_seconds(prior.seconds));
+    if (prior.first) text += fmt::format("; the best {} of them are tried first", prior.first);
+    return text;
+}
+
 std::string throughput(const Instance& instance, double time_us, double copy_bandwidth_gbs) {
     if (time_us <= 0) return {};
     const double gbs = instance.bytes() / time_us * 1e-3;
@@ -160,7 +184,8 @@ std::string summary(const Instance& instance, const DeviceIdentity& device, cons
                     const Stored& stored) {
     std::string text = fmt::format("{} {} on {}{}\n", instance.op().name, instance.problem().text(), device.name,
                                    device.emulated ? ", EMULATED: times are predicted, not measured" : "");
-    text += ranking_rows(instance, tuning) + tried_row(tuning) + verified_row(tuning) + took_row(tuning);
+    text += ranking_rows(instance, tuning) + tried_row(tuning) + prior_row(tuning) + verified_row(tuning) +
+            took_row(tuning);
     if (!stored.lost.empty()) return text + "not stored\n";
     if (stored.path.empty()) return text + "not stored: the database is in memory\n";
     if (stored.records)

@@ -39,8 +39,9 @@ TEST_F(JsonLines, EachIsInTheSchemaAndTheSchemaHasNoOther) {
     const std::string problem = "softmax rows=64,cols=4096,dtype=f32";
     for (const std::string& words : std::vector<std::string>{
              "tune " + problem + " --budget 20 --json", "tune " + problem + " --budget 8 --json --db none",
-             "why " + problem + " --json", "why softmax rows=65,cols=4096,dtype=f32 --json",
-             "why softmax --trial 1 --json", "bench " + problem + " --json", "bench " + problem + " --counters --json",
+             "tune " + problem + " --budget 30 --prior model --fresh --json --db none", "why " + problem + " --json",
+             "why softmax rows=65,cols=4096,dtype=f32 --json", "why softmax --trial 1 --json",
+             "bench " + problem + " --json", "bench " + problem + " --counters --json",
              "bench " + problem + " --against two_pass --json", "verify softmax --json", "query softmax --json",
              "query softmax --as json"})
         expect_lines(scripted(words), words);
