@@ -8,6 +8,7 @@
 #include "autotune/error.h"
 #include "cache/store/binaries.h"
 #include "device/compiler.h"
+#include "device/emulator/parts.h"
 #include "tools/bench_source.h"
 #include "tools/format.h"
 #include "tools/interrupt.h"
@@ -135,13 +136,15 @@ Finalist finalist_of(const Ranked& ranked, const Tuning& tuning) {
             .verified = rechecked ? Verified::verified : Verified::checked};
 }
 
-RunEnd end_of(const Tuning& tuning) {
+RunEnd end_of(const Tuning& tuning, const DeviceIdentity& device) {
     RunEnd end{.evaluated = tuning.tried + tuning.resumed,
                .space_size = tuning.space_size,
                .interrupted = tuning.interrupted,
                .method = tuning.preparation.method,
                .reference = tuning.preparation.reference};
     for (const Ranked& ranked : tuning.ranking) end.finalists.push_back(finalist_of(ranked, tuning));
+    // Times of two versions of the model are not comparable, so their predictions stand side by side.
+    if (device.emulated) end.model_version = std::to_string(emulator::model_version);
     if (tuning.default_result) end.default_us = tuning.default_result->time_us;
     return end;
 }
@@ -208,7 +211,7 @@ private:
         const TuneEvents events = watch.events();
         const Tuning tuning = tune(bench, instance, options, events);
         console_.end_status();
-        const RunSummary kept = keeper.finish(end_of(tuning));
+        const RunSummary kept = keeper.finish(end_of(tuning, device));
         if (tuning.best && request_.db != "none") keep_binaries(bench, instance, tuning.best->config);
         report(instance, device, tuning,
                {.path = request_.db == "none" ? "" : store_.path().string(),

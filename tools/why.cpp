@@ -110,7 +110,10 @@ std::string_view source_of(Rung rung) { return rung == Rung::exact_stale ? "stal
 
 void print(const Explanation& answer, Console& console) {
     console.result(fmt::format("answer: {}, {}: {}", name_of(answer.rung), answer.config, answer.why));
-    if (answer.rows.empty() || answer.rows.front().rung == name_of(Rung::default_config))
+    const auto measured = [](const Explanation::Row& row) {
+        return row.rung == name_of(Rung::exact) || row.rung == name_of(Rung::exact_stale);
+    };
+    if (std::ranges::none_of(answer.rows, measured))
         console.result("  exact         none for this problem on this GPU");
     for (const Explanation::Row& row : answer.rows) {
         std::string text = fmt::format("  {:<12}  {}", row.rung, row.config);
@@ -156,7 +159,7 @@ int explain_problem(const Session& session, Store& store, const PresentGpu& gpu,
         const Explanation answer = explanation_of(instance, stores, gpu.identity);
         console.result(fmt::format("{} {} on {}", instance.op().name, problem_words(instance, " "), gpu.identity.name));
         print(answer, console);
-        if (answer.rung == Rung::default_config)
+        if (answer.rung == Rung::default_config || answer.rung == Rung::predicted)
             console.result(fmt::format("help: autotune tune {} {}      # makes it exact", instance.op().name,
                                        problem_words(instance, ",")));
         if (console.json()) console.json_line(json_event("why", json_of(answer, instance)));

@@ -144,7 +144,8 @@ Explanation Dispatcher::explain(std::string_view op_name, const FieldValues& pro
     const std::lock_guard lock{impl_->mutex};
     const DeviceIdentity identity = identify(device);
     const std::vector<Store*> stores = impl_->readable();
-    return explanation_of(Instance::make(impl_->ops().find(op_name), problem, identity.limits), stores, identity);
+    return explanation_of(Instance::make(impl_->ops().find(op_name), problem, identity.limits), stores, identity,
+                          impl_->options.predictions);
 }
 
 int Dispatcher::Impl::current_device() const noexcept {

@@ -27,6 +27,15 @@ std::string fit_to_today(const Instance& instance, Config& config) {
     }
 }
 
+/// Its config as it would run today, or why it cannot: out.name, out.refused.
+void judge(LadderStep& out, const Instance& instance, const OpKnowledge& known) {
+    out.refused = fit_to_today(instance, out.config);
+    out.name = candidate_name(out.config, instance.key());
+    if (out.refused.empty() && known.negatives.contains(out.name)) out.refused = "it has failed on this problem";
+    if (out.refused.empty() && known.negatives.contains(candidate_name(out.config, {})))
+        out.refused = "it has failed on this GPU";
+}
+
 LadderStep stored_candidate(const Instance& instance, const OpKnowledge& known, const SnapshotRow& row) {
     const std::string& stale = known.snapshot.stale(row);
     LadderStep out{.rung = stale.empty() ? Rung::exact : Rung::exact_stale,
@@ -36,13 +45,50 @@ LadderStep stored_candidate(const Instance& instance, const OpKnowledge& known, 
                    .time_us = static_cast<double>(row.time_ns) / 1000.0};
     out.why = stale.empty() ? "tuned for this problem" : fmt::format("tuned for this problem, but {}", stale);
     if (row.imported) out.why += ", elsewhere";
-    out.refused = fit_to_today(instance, out.config);
-    out.name = candidate_name(out.config, instance.key());
-    if (out.refused.empty() && known.negatives.contains(out.name)) out.refused = "it has failed on this problem";
-    if (out.refused.empty() && known.negatives.contains(candidate_name(out.config, {})))
-        out.refused = "it has failed on this GPU";
+    judge(out, instance, known);
     out.compilers.emplace_back(row.nvrtc_major, row.nvrtc_minor);
     return out;
+}
+
+LadderStep predicted_candidate(const Instance& instance, const OpKnowledge& known, const PredictedConfig& row) {
+    LadderStep out{.rung = Rung::predicted,
+                   .config = row.config,
+                   .why = fmt::format("predicted on an emulated {} and measured by nobody", row.part),
+                   .time_us = row.time_us};
+    judge(out, instance, known);
+    if (out.refused.empty() && !row.stale.empty())
+        out.refused = fmt::format("predicted before a change: {}", row.stale);
+    out.compilers.emplace_back(row.nvrtc_major, row.nvrtc_minor);
+    return out;
+}
+
+/// The default's candidate_name; empty where there is no default.
+std::string name_of_default(const Instance& instance) {
+    try {
+        return candidate_name(instance.default_config(), instance.key());
+    } catch (const Error& error) {
+        if (error.kind() != Error::Kind::nothing_found) throw;
+        return {};
+    }
+}
+
+bool has_name(const std::vector<LadderStep>& rungs, std::string_view name) {
+    return std::ranges::any_of(rungs, [&](const LadderStep& rung) { return rung.name == name; });
+}
+
+/// A model tells a bad config from a good one and not a good one from the best: where it puts the default among the
+/// best, the default stays.
+void add_predicted(const Instance& instance, const OpKnowledge& known, std::vector<LadderStep>& rungs) {
+    std::vector<LadderStep> predicted;
+    for (const PredictedConfig& row : known.predictions.find(instance.key()))
+        predicted.push_back(predicted_candidate(instance, known, row));
+    if (predicted.empty()) return;
+    const bool default_as_good = has_name(predicted, name_of_default(instance));
+    for (LadderStep& candidate : predicted) {
+        if (candidate.refused.empty() && default_as_good)
+            candidate.refused = "the model does not tell it from the default";
+        if (!has_name(rungs, candidate.name)) rungs.push_back(std::move(candidate));
+    }
 }
 
 LadderStep default_candidate(const Instance& instance, Config config, std::string why) {
@@ -110,14 +156,16 @@ std::string candidate_name(const Config& config, std::span<const std::byte> prob
     return config.variant + ' ' + config.hash() + ' ' + to_hex(problem_key);
 }
 
-OpKnowledge read_knowledge(std::span<Store* const> stores, const Op& op, const std::string& device_fp) {
+OpKnowledge read_knowledge(std::span<Store* const> stores, const Op& op, const DeviceIdentity& device,
+                           bool predictions) {
     OpKnowledge known;
     known.today.templates = templates_of(op);
-    known.snapshot = Snapshot::read(stores, op.name, device_fp, known.today);
+    known.snapshot = Snapshot::read(stores, op.name, device.fp, known.today);
+    if (predictions) known.predictions = StoredPredictions::read(stores, op.name, device, known.today);
     for (const Store* store : stores) {
         try {
             for (const auto& version : store->compilers()) known.compilers.push_back(version);
-            for (const Negative& negative : store->negatives(op.name, device_fp)) {
+            for (const Negative& negative : store->negatives(op.name, device.fp)) {
                 // A failure is forgotten when its source or space changes.
                 const auto same =
                     std::find_if(known.today.templates.begin(), known.today.templates.end(),
@@ -136,18 +184,18 @@ std::vector<LadderStep> ladder(const Instance& instance, const OpKnowledge& know
     std::vector<LadderStep> rungs;
     for (const SnapshotRow& row : known.snapshot.find(instance.key())) {
         LadderStep candidate = stored_candidate(instance, known, row);
-        const bool twice = std::any_of(rungs.begin(), rungs.end(),
-                                       [&](const LadderStep& other) { return other.name == candidate.name; });
-        if (!twice) rungs.push_back(std::move(candidate));
+        if (!has_name(rungs, candidate.name)) rungs.push_back(std::move(candidate));
     }
+    add_predicted(instance, known, rungs);
     add_defaults(instance, rungs);
     for (LadderStep& rung : rungs)
         rung.compilers.insert(rung.compilers.end(), known.compilers.begin(), known.compilers.end());
     return rungs;
 }
 
-Explanation explanation_of(const Instance& instance, std::span<Store* const> stores, const DeviceIdentity& device) {
-    const OpKnowledge known = read_knowledge(stores, instance.op(), device.fp);
+Explanation explanation_of(const Instance& instance, std::span<Store* const> stores, const DeviceIdentity& device,
+                           bool predictions) {
+    const OpKnowledge known = read_knowledge(stores, instance.op(), device, predictions);
     const ProblemIdentity problem = problem_of(instance);
     Explanation out{.rung = Rung::none};
     for (const LadderStep& candidate : ladder(instance, known)) {
@@ -160,6 +208,7 @@ Explanation explanation_of(const Instance& instance, std::span<Store* const> sto
         }
         if (candidate.rung == Rung::default_config && !chosen) continue;
         std::string state = candidate.rung == Rung::default_config ? ""
+                            : candidate.rung == Rung::predicted    ? "not measured"
                             : candidate.stale ? candidate.why.substr(candidate.why.find("but ") + 4)
                                               : "fresh";
         if (candidate.verified) state += ", verified";
@@ -171,7 +220,7 @@ Explanation explanation_of(const Instance& instance, std::span<Store* const> sto
                             .refused = candidate.refused,
                             .chosen = chosen});
     }
-    if (out.rung == Rung::default_config || out.rung == Rung::none) add_closest(out, problem, stores, device);
+    if (out.rung >= Rung::predicted) add_closest(out, problem, stores, device);
     return out;
 }
 

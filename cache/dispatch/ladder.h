@@ -10,6 +10,7 @@
 
 #include "autotune/dispatcher.h"
 #include "cache/dispatch/snapshot.h"
+#include "cache/dispatch/stored_predictions.h"
 #include "tuner/model/instance.h"
 
 namespace autotune {
@@ -17,12 +18,15 @@ namespace autotune {
 /// What the databases say about one op on one kind of device.
 struct OpKnowledge {
     Snapshot snapshot{};
+    StoredPredictions predictions{};
     std::set<std::string> negatives{};  ///< candidate_name of configs that must not be dispatched
     Today today{};
     std::vector<std::pair<int, int>> compilers{};  ///< NVRTC versions that any row was made with, newest first
 };
 
-OpKnowledge read_knowledge(std::span<Store* const> stores, const Op& op, const std::string& device_fp);
+/// predictions: look at them too.
+OpKnowledge read_knowledge(std::span<Store* const> stores, const Op& op, const DeviceIdentity& device,
+                           bool predictions);
 
 /// A config that may answer a problem, and how good an answer it would be.
 struct LadderStep {
@@ -40,12 +44,14 @@ struct LadderStep {
 std::string candidate_name(const Config& config, std::span<const std::byte> problem_key);
 
 /// The rungs of a problem from the best down, refused candidates included: stored rows of this very problem, fresh ones
-/// first, each checked against the actual problem and device; then the op's default; then the defaults of its other
+/// first, each checked against the actual problem and device; then what a model predicts, unless it does not tell it
+/// from the default; then the op's default; then the defaults of its other
 /// variants, in case the default fails to load or launch.
 std::vector<LadderStep> ladder(const Instance& instance, const OpKnowledge& known);
 
 /// The ladder for people.
-Explanation explanation_of(const Instance& instance, std::span<Store* const> stores, const DeviceIdentity& device);
+Explanation explanation_of(const Instance& instance, std::span<Store* const> stores, const DeviceIdentity& device,
+                           bool predictions = true);
 
 }  // namespace autotune
 #endif

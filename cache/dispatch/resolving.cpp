@@ -182,7 +182,8 @@ void Dispatcher::Impl::look_for_news(bool now) {
 
 const OpKnowledge& Dispatcher::Impl::known(const Op& op, const DeviceIdentity& device) {
     OpKnowledge& knows = knowledge[op.name + ' ' + device.fp];
-    if (knows.today.templates.empty() || !knows.snapshot.complete()) knows = read_knowledge(readable(), op, device.fp);
+    if (knows.today.templates.empty() || !knows.snapshot.complete())
+        knows = read_knowledge(readable(), op, device, options.predictions);
     return knows;
 }
 
@@ -257,14 +258,15 @@ Decision Dispatcher::Impl::answered(std::shared_ptr<Plan> plan, const Call& call
 }
 
 void Dispatcher::Impl::note_miss(const Instance& instance, const DeviceIdentity& device, const Plan& plan) {
-    if (plan.decision.rung != Rung::default_config || missed.size() >= most_misses) return;
+    const bool predicted = plan.decision.rung == Rung::predicted;
+    if ((!predicted && plan.decision.rung != Rung::default_config) || missed.size() >= most_misses) return;
     const std::string problem = instance.problem().text();
     const auto [at, is_new] = missed.try_emplace(instance.op().name + ' ' + problem + ' ' + device.fp);
     if (!is_new) return;
     at->second = {.op = instance.op().name, .problem = problem, .device = device.name};
     if (said.insert("miss " + instance.op().name).second)
-        log(fmt::format("'{}' {} is not tuned on {}; the default runs (said once an op)", instance.op().name, problem,
-                        device.name));
+        log(fmt::format("'{}' {} is not tuned on {}; {} runs (said once an op)", instance.op().name, problem,
+                        device.name, predicted ? "what a model predicts" : "the default"));
 }
 
 /// A plan that worked before has failed: it goes. An answer where no other config would do better.

@@ -125,10 +125,10 @@ void scan_predictions(Database& database, const RecordQuery& query, const Today&
     Staleness staleness{today};
     Query row = database.query(
         "SELECT d.template, d.problem, d.model_version, d.rank, d.config, d.time_ns, d.checked, d.run, p.key, "
-        "p.text_json, p.op "
-        "FROM predicted d JOIN problem p ON p.id = d.problem");
+        "p.text_json "
+        "FROM predicted d JOIN problem p ON p.id = d.problem WHERE ?1 IN ('', p.op)");
+    row.bind(query.op);
     while (row.step()) {
-        if (!query.op.empty() && row.text(10) != query.op) continue;
         const auto key = row.blob(8);
         if (!query.problem_key.empty() &&
             !std::equal(key.begin(), key.end(), query.problem_key.begin(), query.problem_key.end()))
@@ -147,7 +147,7 @@ void scan_predictions(Database& database, const RecordQuery& query, const Today&
                         .default_ns = {},
                         .samples = 1,
                         .tuned_at = run->info.ended,
-                        .verified = Verified::checked,
+                        .verified = row.integer(6) != 0 ? Verified::checked : Verified::elsewhere,
                         .predicted = true,
                         .model_version = row.text(2)};
         CrcParts parts;

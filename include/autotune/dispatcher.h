@@ -64,10 +64,11 @@ private:
 enum class Rung {
     exact,        ///< tuned for this very problem on this kind of GPU, with today's source and compiler
     exact_stale,  ///< the same, but source, space or compiler have changed since
+    predicted,    ///< nobody has measured it: an emulator's model of such a GPU put it before the default
     default_config,
     none,  ///< nothing could be launched: `Decision::error` and `why` say what is in the way
 };
-inline constexpr std::array<std::string_view, 4> rung_names{"exact", "exact, stale", "default", "none"};
+inline constexpr std::array<std::string_view, 5> rung_names{"exact", "exact, stale", "predicted", "default", "none"};
 constexpr std::string_view name_of(Rung rung) noexcept { return rung_names[static_cast<std::size_t>(rung)]; }
 
 /// What was decided for a call. The texts live as long as the dispatcher.
@@ -103,7 +104,7 @@ struct Miss {
 /// What the ladder saw for one problem, for `autotune why`.
 struct Explanation {
     struct Row {
-        std::string rung;  ///< "exact", "stale"
+        std::string rung;  ///< of rung_names
         std::string problem, config;
         double time_us = 0;
         std::string state;    ///< "fresh, verified"; why it is stale
@@ -133,11 +134,12 @@ public:
     struct Options {
         /// Database files; rows of all compete. One that is no database of ours is ignored with a line in the log.
         std::vector<std::string> databases{};
-        bool user_database = true;           ///< the user's own as well: AUTOTUNE_DB, or ~/.cache/autotune/1/tune.db
-        const OpSet* ops = nullptr;          ///< null: the built-in ops. Must outlive the dispatcher
-        bool compile = true;                 ///< with NVRTC, where a kernel's binary is not stored
-        bool keep_binaries = true;           ///< what was compiled goes beside the user's database, if that is used
-        std::size_t most_problems = 65'536;  ///< remembered; beyond it those used longest ago go
+        bool user_database = true;   ///< the user's own as well: AUTOTUNE_DB, or ~/.cache/autotune/1/tune.db
+        const OpSet* ops = nullptr;  ///< null: the built-in ops. Must outlive the dispatcher
+        bool predictions = true;     ///< where nothing was measured, what a model predicts goes before the default
+        bool compile = true;         ///< with NVRTC, where a kernel's binary is not stored
+        bool keep_binaries = true;   ///< what was compiled goes beside the user's database, if that is used
+        std::size_t most_problems = 65'536;             ///< remembered; beyond it those used longest ago go
         std::function<void(const std::string&)> log{};  ///< one sentence each, each said once; empty: nowhere
     };
 
@@ -166,7 +168,7 @@ public:
 
     /// Calls answered by each rung.
     std::array<std::uint64_t, rung_names.size()> counts() const noexcept;
-    /// Problems that ran the default for want of a record, each once, at most 4096.
+    /// Problems that ran the default or a prediction for want of a record, each once, at most 4096.
     std::vector<Miss> misses() const;
 
     /// How a problem would be answered on a GPU. Throws Error{usage}, Error{device} where there is no such GPU.

@@ -107,6 +107,20 @@ void DispatchSetting::tuned(std::int64_t n, const std::vector<std::pair<Config, 
     store.finish_run(run, end);
 }
 
+void DispatchSetting::predicted(std::int64_t n, const std::vector<std::pair<Config, double>>& times,
+                                const std::string& part, int sm_count, int model) {
+    Store store = Store::open({.path = folder / "tune.db"});
+    RunStart emulated = start(n);
+    emulated.device.emulated = true;
+    emulated.device.name = emulated.device.fp = part;
+    if (sm_count) emulated.device.limits.sm_count = sm_count;
+    emulated.environment.emulator = model;
+    const RunId run = store.begin_run(emulated);
+    RunEnd end{.evaluated = 20, .space_size = 64, .model_version = std::to_string(model)};
+    for (const auto& [config, time_us] : times) end.finalists.push_back(finalist(config, time_us));
+    store.finish_run(run, end);
+}
+
 void DispatchSetting::put_binary(const Config& config, std::int64_t n, std::pair<int, int> nvrtc) {
     BinaryStore store{folder / "binaries"};
     const std::string text = config.text();

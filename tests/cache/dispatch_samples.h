@@ -32,6 +32,9 @@ public:
     /// Stores a search: the configs with their times, the fastest first.
     void tuned(std::int64_t n, const std::vector<std::pair<Config, double>>& times,
                Verified verified = Verified::verified);
+    /// Stores a search on an emulated GPU of the fake one's capability.
+    void predicted(std::int64_t n, const std::vector<std::pair<Config, double>>& times,
+                   const std::string& part = "twin", int sm_count = 0, int model = 1);
     /// Puts a binary where the dispatcher looks, its bytes the config's text.
     void put_binary(const Config& config, std::int64_t n, std::pair<int, int> nvrtc = {13, 0});
     Dispatcher::Options options();

@@ -534,11 +534,150 @@ TEST_F(Dispatching, ThreadsDispatchWhileTheDatabaseChangesUnderThem) {
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(failures, 0);
     const auto counts = dispatcher.counts();
-    EXPECT_EQ(counts[0] + counts[2], 4u * 400 * 2);
+    EXPECT_EQ(counts[static_cast<std::size_t>(Rung::exact)] + counts[static_cast<std::size_t>(Rung::default_config)],
+              4u * 400 * 2);
     EXPECT_EQ(counts[static_cast<std::size_t>(Rung::none)], 0u);
 }
 
+// -- predictions
+
+TEST_F(Dispatching, APredictionRunsBeforeTheDefaultWhereNothingWasMeasured) {
+    predicted(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    const Decision decision = launch(dispatcher, handle, 1024);
+    EXPECT_EQ(decision.rung, Rung::predicted);
+    EXPECT_TRUE(decision.launched);
+    EXPECT_FALSE(decision.verified) << "no GPU has run it";
+    EXPECT_EQ(decision.why, "predicted on an emulated twin and measured by nobody");
+    EXPECT_EQ(last_binary(), vector_config(8, 128).text());
+    EXPECT_EQ(launch(dispatcher, handle, 2048).rung, Rung::default_config) << "it is of one problem";
+    EXPECT_EQ(dispatcher.counts()[static_cast<std::size_t>(Rung::predicted)], 1u);
+    EXPECT_EQ(dispatcher.misses().size(), 2u) << "a problem that is only predicted waits for its tuning";
+}
+
+TEST_F(Dispatching, WhatWasMeasuredComesBeforeAnyPrediction) {
+    predicted(1024, {{vector_config(8, 128), 1.0}});
+    tuned(1024, {{vector_config(2, 64), 90.0}}, Verified::checked);
+    put_binary(vector_config(8, 128), 1024);
+    put_binary(vector_config(2, 64), 1024);
+    Dispatcher dispatcher{options()};
+    EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::exact);
+    EXPECT_EQ(last_binary(), vector_config(2, 64).text());
+}
+
+TEST_F(Dispatching, PredictionsCanBeSwitchedOff) {
+    predicted(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    Dispatcher::Options without = options();
+    without.predictions = false;
+    Dispatcher dispatcher{without};
+    EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::default_config);
+    EXPECT_EQ(dispatcher.explain("scale", {{"n", std::int64_t{1024}}}).rung, Rung::default_config);
+}
+
+TEST_F(Dispatching, TheDefaultStaysWhereTheModelDoesNotTellItFromTheBest) {
+    predicted(1024, {{vector_config(8, 128), 40.0}, {vector_config(4), 40.4}});
+    put_binary(vector_config(8, 128), 1024);
+    Dispatcher dispatcher{options()};
+    EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::default_config);
+    const Explanation why = dispatcher.explain("scale", {{"n", std::int64_t{1024}}});
+    ASSERT_FALSE(why.rows.empty());
+    EXPECT_EQ(why.rows.front().refused, "the model does not tell it from the default");
+    // A later search finds something that is better by more than a model's doubt.
+    predicted(1024, {{vector_config(8, 64), 20.0}});
+    put_binary(vector_config(8, 64), 1024);
+    dispatcher.refresh();
+    EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::predicted);
+}
+
+TEST_F(Dispatching, OfSeveralPartsTheOneMostLikeTheGpuIsHeardAndOfItsModelsTheNewest) {
+    const int sm_count = identify(0).limits.sm_count;
+    predicted(1024, {{vector_config(2, 64), 10.0}}, "small", sm_count / 2);
+    predicted(1024, {{vector_config(8, 64), 20.0}}, "near", sm_count - 1);
+    predicted(1024, {{vector_config(8, 128), 30.0}}, "near", sm_count - 1, 2);
+    for (const Config& config : {vector_config(2, 64), vector_config(8, 64), vector_config(8, 128)})
+        put_binary(config, 1024);
+    Dispatcher dispatcher{options()};
+    launch(dispatcher, dispatcher.prepare("scale"), 1024);
+    EXPECT_EQ(last_binary(), vector_config(8, 128).text());
+}
+
+TEST_F(Dispatching, PredictionsOfAnotherArchitectureAreNotUsed) {
+    Store store = Store::open({.path = folder / "tune.db"});
+    RunStart other = start(1024);
+    other.device.emulated = true;
+    other.device.fp = "older";
+    other.device.limits.cc = 80;
+    other.environment.emulator = 1;
+    const RunId run = store.begin_run(other);
+    store.finish_run(run, {.finalists = {finalist(vector_config(8, 128), 9.0)}, .evaluated = 20, .space_size = 64});
+    put_binary(vector_config(8, 128), 1024);
+    Dispatcher dispatcher{options()};
+    EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::default_config);
+}
+
+TEST_F(Dispatching, APredictionThatFailedOnThisGpuOrIsNotValidHereIsNotUsed) {
+    predicted(1022, {{vector_config(8, 128), 40.0}});  // 8 does not divide 1022
+    predicted(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    tuned(4096, {{vector_config(4), 40.0}});  // of this GPU something is known, so a failure on it can be kept
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    EXPECT_EQ(launch(dispatcher, handle, 1022).rung, Rung::default_config);
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::predicted);
+    Store store = Store::open({.path = folder / "tune.db"});
+    store.put_negative({.device_fp = identify(0).fp,
+                        .source = templates_of(op()).front(),
+                        .problem_key = {},
+                        .config = vector_config(8, 128),
+                        .ending = Ending::wrong_result},
+                       environment());
+    dispatcher.refresh();
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::default_config);
+}
+
+TEST_F(Dispatching, AMeasurementTakesThePlaceOfAPrediction) {
+    predicted(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::predicted);
+    tuned(1024, {{vector_config(2, 64), 40.0}});
+    put_binary(vector_config(2, 64), 1024);
+    dispatcher.refresh();
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
+    EXPECT_EQ(last_binary(), vector_config(2, 64).text());
+}
+
+TEST_F(Dispatching, AHitOnAPredictionAllocatesNothing) {
+    predicted(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    launch(dispatcher, handle, 1024);
+    driver.record = false;
+    const std::uint64_t before = allocations.load();
+    Decision decision;
+    for (int i = 0; i < 1000; ++i) decision = launch(dispatcher, handle, 1024);
+    EXPECT_EQ(allocations.load(), before);
+    EXPECT_EQ(decision.rung, Rung::predicted);
+}
+
 // -- why
+
+TEST_F(Dispatching, ExplainsAPrediction) {
+    predicted(1024, {{vector_config(8, 128), 40.0}});
+    Dispatcher dispatcher{options()};
+    const Explanation why = dispatcher.explain("scale", {{"n", std::int64_t{1024}}});
+    EXPECT_EQ(why.rung, Rung::predicted);
+    ASSERT_EQ(why.rows.size(), 1u);
+    EXPECT_EQ(why.rows.front().rung, "predicted");
+    EXPECT_EQ(why.rows.front().state, "not measured");
+    EXPECT_EQ(why.rows.front().time_us, 40.0);
+    EXPECT_TRUE(why.rows.front().chosen);
+}
 
 TEST_F(Dispatching, ExplainsAnAnswerAndWhatCameClose) {
     tuned(1024, {{vector_config(8, 128), 40.0}});

@@ -186,6 +186,24 @@ TEST(Store, PredictionsAreKeptApartFromMeasurements) {
     EXPECT_EQ(store.known_outcomes(emulated).size(), 1u);
 }
 
+TEST(Store, PredictionsOfTwoModelsStandSideBySide) {
+    Store store = Store::in_memory();
+    const auto predict = [&](int model, double time_us) {
+        RunStart emulated = start();
+        emulated.device.emulated = true;
+        emulated.environment.emulator = model;
+        store.finish_run(store.begin_run(emulated), {.finalists = {finalist(config(64 * model), time_us)},
+                                                     .evaluated = 5,
+                                                     .space_size = 64,
+                                                     .model_version = std::to_string(model)});
+    };
+    predict(1, 20.0);
+    predict(2, 30.0);
+    EXPECT_EQ(store.records({.op = "scale", .predicted = true}, today()).size(), 2u)
+        << "a faster time of the old model hid the new one";
+    EXPECT_TRUE(store.records({.op = "other", .predicted = true}, today()).empty());
+}
+
 // -- staleness
 
 TEST(Store, SaysWhyARecordIsStale) {

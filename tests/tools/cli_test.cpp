@@ -94,6 +94,28 @@ TEST_F(CommandLine, CountersAreToldByBenchAndKeptWithATrial) {
     EXPECT_EQ(launch.at("launch").at("global_store_efficiency"), 1.0);
 }
 
+TEST_F(CommandLine, APredictionIsWhatADispatcherWouldLaunchUntilSomethingIsMeasured) {
+    const std::string problem = "softmax rows=64,cols=256,dtype=f32 --gpu emulated:a100";
+    const Answer before = run("why " + problem);
+    EXPECT_NE(before.out.find("answer: default"), std::string::npos) << before.out << before.err;
+    ASSERT_EQ(run("tune " + problem + " --budget 3").code, 0);
+    const Answer after = run("why " + problem + " --json");
+    const nlohmann::json line = after.lines().front();
+    ASSERT_FALSE(line["rows"].empty()) << after.out;
+    EXPECT_EQ(line["rows"][0]["rung"], "predicted");
+    EXPECT_EQ(line["rows"][0]["state"], "not measured");
+    const bool refused = line["rows"][0]["refused"] != "";
+    EXPECT_EQ(line["source"], refused ? "default" : "predicted") << after.out;
+}
+
+TEST_F(CommandLine, APriorIsSaidAndCountsNoTrial) {
+    const Answer r = run("tune softmax rows=64,cols=256,dtype=f32 --gpu emulated:a100 --budget 10s,3 --prior model");
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_NE(r.err.find("predicted as on NVIDIA A100-SXM4-40GB in"), std::string::npos) << r.err;
+    EXPECT_NE(r.out.find("; the times are the same model's"), std::string::npos) << r.out;
+    EXPECT_NE(r.out.find("tried      3 of"), std::string::npos) << r.out;
+}
+
 TEST_F(CommandLine, EveryOpRunsOnTheEmulator) {
     for (const std::string problem :
          {"gemm m=70,n=40,k=50,dtype=f32 --gpu emulated:a100",
