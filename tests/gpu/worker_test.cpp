@@ -112,6 +112,23 @@ TEST_F(WorkerOnGpu, TheEmulatorNamesTheLineOfWhatTheGpuOnlyNoticed) {
     EXPECT_TRUE(try_one(*bench, bad_kernel("good")).ok());
 }
 
+// Goal: an emulated part of the GPU's capability predicts, and its processes are gone before anything is timed.
+TEST_F(WorkerOnGpu, AModelPredictsBeforeTheFirstTrial) {
+    prepare(1 << 24);
+    const std::size_t before = children().size();
+    const std::vector<Config> configs{bad_kernel("good"), bad_kernel("does_not_compile"), bad_kernel("spills")};
+    const Predictions predictions = bench->predict(configs, [] { return true; });
+    EXPECT_LE(children().size(), before);
+    if (predictions.model.empty()) GTEST_SKIP() << "no part is like " << bench->device().name;
+    EXPECT_GT(predictions.time_us[0].value_or(0), 0);
+    EXPECT_FALSE(predictions.time_us[1]);
+    EXPECT_FALSE(predictions.time_us[2]);
+    const Outcome measured = try_one(*bench, bad_kernel("good"));
+    EXPECT_TRUE(measured.ok() && !measured.predicted) << measured.reason;
+    std::printf("  predicted as on %s %.1f us, measured %.1f us\n", predictions.model.c_str(),
+                predictions.time_us[0].value_or(0), measured.time_us);
+}
+
 TEST_F(WorkerOnGpu, TheNextCandidateAfterAHangIsTimedWithinTheLimitAndASecond) {
     prepare();
     ASSERT_TRUE(try_one(*bench, bad_kernel("good")).ok());

@@ -492,5 +492,38 @@ TEST(WorkerBench, AReferenceThatGivesNanIsRefused) {
     }
 }
 
+// Goal: what predicts is gone before anything is timed, and nothing that a config does there is a trial's outcome.
+// Method: the host worker as the emulated part runs the PTX that it has of some kernels, which is harmless; the times
+// of trials are what its script says.
+TEST_F(WorkerBenchTest, PredictsInProcessesThatAreGoneBeforeTheFirstTrial) {
+    EXPECT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+    const std::size_t before = children().size();
+    std::size_t most = 0;
+    const std::vector<Config> configs{bad_kernel("good"), bad_kernel("does_not_compile"), bad_kernel("spills"),
+                                      bad_kernel("traps"), bad_kernel("ragged")};
+    const Predictions predictions = bench->predict(configs, [&] {
+        most = std::max(most, children().size());
+        return true;
+    });
+    EXPECT_EQ(children().size(), before);
+    EXPECT_GT(most, before);
+    EXPECT_EQ(predictions.model, "NVIDIA H100 80GB HBM3") << "of capability 9.0, and the smaller one";
+    ASSERT_EQ(predictions.time_us.size(), configs.size());
+    EXPECT_GT(predictions.time_us[0].value_or(0), 0);
+    EXPECT_GT(predictions.time_us[3].value_or(0), 0) << "it traps on the GPU alone";
+    for (const std::size_t none : {1u, 2u, 4u}) EXPECT_FALSE(predictions.time_us[none]) << configs[none].text();
+    EXPECT_NEAR(try_one(*bench, bad_kernel("good")).time_us, 20000, 1);
+    EXPECT_EQ(try_one(*bench, bad_kernel("traps")).ending, Ending::crashed);
+    EXPECT_THAT(bench->use().stages, testing::Contains(testing::Field(&Stage::name, "predictions")));
+}
+
+// Goal: a model that is at a loss or slow costs a search its seconds and nothing else.
+TEST_F(WorkerBenchTest, PredictionsThatHangOrAreGivenUpLeaveTheBenchFitForTrials) {
+    const std::vector<Config> configs{bad_kernel("hang"), bad_kernel("good")};
+    EXPECT_FALSE(bench->predict(configs, [] { return true; }).time_us[0]);
+    EXPECT_FALSE(bench->predict(configs, [] { return false; }).time_us[0]);
+    EXPECT_TRUE(try_one(*bench, bad_kernel("good")).ok());
+}
+
 }  // namespace
 }  // namespace autotune
