@@ -136,6 +136,17 @@ Finalist finalist_of(const Ranked& ranked, const Tuning& tuning) {
             .verified = rechecked ? Verified::verified : Verified::checked};
 }
 
+/// As many as are stored. A model often puts many configs level: the default is kept among them then, since a
+/// dispatcher prefers it to what is no better.
+void keep_default_among(std::vector<Finalist>& finalists, const Config& first) {
+    constexpr std::size_t stored = 8;
+    while (finalists.size() > stored) {
+        const auto last = std::find_if(finalists.rbegin(), finalists.rend(),
+                                       [&](const Finalist& finalist) { return finalist.config != first; });
+        finalists.erase(std::next(last).base());
+    }
+}
+
 RunEnd end_of(const Tuning& tuning, const DeviceIdentity& device) {
     RunEnd end{.evaluated = tuning.tried + tuning.resumed,
                .space_size = tuning.space_size,
@@ -143,6 +154,7 @@ RunEnd end_of(const Tuning& tuning, const DeviceIdentity& device) {
                .method = tuning.preparation.method,
                .reference = tuning.preparation.reference};
     for (const Ranked& ranked : tuning.ranking) end.finalists.push_back(finalist_of(ranked, tuning));
+    if (device.emulated) keep_default_among(end.finalists, tuning.default_config);
     // Times of two versions of the model are not comparable, so their predictions stand side by side.
     if (device.emulated) end.model_version = std::to_string(emulator::model_version);
     if (tuning.default_result) end.default_us = tuning.default_result->time_us;

@@ -9,8 +9,8 @@
 namespace autotune {
 namespace {
 
-/// What is within 3 % of the best counts as good as it, as among records: ranks of an earlier, worse search may stand
-/// beside those of the latest.
+/// What is within 3 % of the best counts as good as it, as among records: ranks of a worse search in another store may
+/// stand beside those of the best.
 constexpr double as_good = 1.03;
 
 /// A row, and what decides between rows of a problem: less is better, and equal groups were predicted alike.

@@ -144,7 +144,9 @@ void Store::Impl::store_end(const ActiveRun& run, const std::vector<Record>& rec
     remove_broken();
     count_generation();
     if (run.predicts()) {
-        summary.predictions = put_rows(records);
+        if (records.empty()) return;
+        summary.kept_better = !make_room_for_predictions(run, records.front());
+        if (!summary.kept_better) summary.predictions = put_rows(records);
         return;
     }
     remove_negatives(run);
@@ -158,6 +160,25 @@ void Store::Impl::store_end(const ActiveRun& run, const std::vector<Record>& rec
     if (summary.kept_better) return;
     for (const RecordKey& key : rows) remove(key);  // ranks of one search belong together
     summary.records = put_rows(records);
+}
+
+/// Ranks of one search belong together, as among records: those of an earlier one go, unless its best is faster.
+bool Store::Impl::make_room_for_predictions(const ActiveRun& run, const Record& best) {
+    const std::string model = model_of(run.start.device);
+    for (const auto& [variant, source] : run.sources) {
+        const auto standing_ns = tune().integer_of(
+            "SELECT min(time_ns) FROM predicted WHERE device_model = ? AND template = ? AND problem = ? AND "
+            "model_version = ? HAVING count(*) > 0",
+            model, source, run.problem, best.model_version);
+        if (standing_ns && *standing_ns < nanoseconds(best.time_us)) return false;
+    }
+    for (const auto& [variant, source] : run.sources)
+        tune()
+            .query(
+                "DELETE FROM predicted WHERE device_model = ? AND template = ? AND problem = ? AND model_version = ?")
+            .bind(model, source, run.problem, best.model_version)
+            .run();
+    return true;
 }
 
 /// Without finalists, as after an interruption: what was timed, by this run or by earlier ones that it resumed.

@@ -84,6 +84,7 @@ struct Store::Impl {
                          const Config& config);
     void remove_negatives(const ActiveRun& run);
     std::size_t put_negatives(const ActiveRun& run);
+    bool make_room_for_predictions(const ActiveRun& run, const Record& best);
     void store_end(const ActiveRun& run, const std::vector<Record>& records, RunSummary& summary);
     void spool(const std::vector<Record>& records);
     std::vector<std::pair<Config, Outcome>> known(const RunStart& start, bool predicted);

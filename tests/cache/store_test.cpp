@@ -186,6 +186,27 @@ TEST(Store, PredictionsAreKeptApartFromMeasurements) {
     EXPECT_EQ(store.known_outcomes(emulated).size(), 1u);
 }
 
+TEST(Store, RanksOfOnePredictionBelongTogether) {
+    Store store = Store::in_memory();
+    RunStart emulated = start();
+    emulated.device.emulated = true;
+    emulated.environment.emulator = 1;
+    const auto predict = [&](std::vector<Finalist> finalists) {
+        return store.finish_run(
+            store.begin_run(emulated),
+            {.finalists = std::move(finalists), .evaluated = 5, .space_size = 64, .model_version = "1"});
+    };
+    predict({finalist(config(256), 20.0), finalist(config(128), 20.0), finalist(config(512), 20.1)});
+    EXPECT_EQ(predict({finalist(config(64), 20.0), finalist(config(32), 20.2)}).predictions, 2u);
+    const auto standing = [&] { return store.records({.op = "scale", .predicted = true}, today()); };
+    ASSERT_EQ(standing().size(), 2u);
+    EXPECT_TRUE(predict({finalist(config(16), 30.0)}).kept_better);
+    EXPECT_EQ(standing().size(), 2u);
+    predict({finalist(config(16), 10.0)});
+    ASSERT_EQ(standing().size(), 1u);
+    EXPECT_EQ(standing().front().config, config(16));
+}
+
 TEST(Store, PredictionsOfTwoModelsStandSideBySide) {
     Store store = Store::in_memory();
     const auto predict = [&](int model, double time_us) {
