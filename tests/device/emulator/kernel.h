@@ -2,6 +2,7 @@
 #define AUTOTUNE_TESTS_DEVICE_EMULATOR_KERNEL_H
 
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <variant>
@@ -47,11 +48,21 @@ ValueArgument value(T x) {
     return made;
 }
 
-/// Runs kernels of one module on buffers of whole elements.
-class Kernel {
+/// Runs kernels of one module on buffers of whole elements, and leaves nothing behind on the device.
+template <class DeviceType>
+class KernelOn {
 public:
-    explicit Kernel(const Artefact& artefact, const std::string& part = "sm_80", EmulatorOptions options = {})
-        : device{make_emulated_device(part, std::move(options))}, module_{device->load(artefact)} {}
+    KernelOn(std::shared_ptr<DeviceType> on, const Artefact& artefact)
+        : device{std::move(on)}, module_{device->load(artefact)} {}
+    KernelOn(KernelOn&&) noexcept = default;
+    ~KernelOn() {
+        if (!device) return;
+        try {
+            for (const Buffer& one : buffers) device->release(one);
+            device->unload(module_);
+        } catch (const DeviceFailure&) {  // the context is lost, and all that it held
+        }
+    }
 
     template <class T>
     std::uint32_t buffer(const std::vector<T>& contents) {
@@ -93,11 +104,18 @@ public:
         device->run(bound);
     }
 
-    std::unique_ptr<EmulatedDevice> device;
+    std::shared_ptr<DeviceType> device;
     std::vector<Buffer> buffers;
 
 private:
     Module module_;
+};
+
+/// On an emulated device of its own.
+class Kernel : public KernelOn<EmulatedDevice> {
+public:
+    explicit Kernel(const Artefact& artefact, const std::string& part = "sm_80", EmulatorOptions options = {})
+        : KernelOn{make_emulated_device(part, std::move(options)), artefact} {}
 };
 
 }  // namespace autotune
