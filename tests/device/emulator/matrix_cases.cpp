@@ -79,7 +79,7 @@ std::string registers(const char* prefix, int count) {
 /// A kernel that loads `in` words a lane from the first buffer to %x, runs `text`, and stores %d to the second.
 std::string lane_kernel(int in, int out, const std::string& declarations, const std::string& text) {
     std::string made =
-        ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry kernel(.param .u64 from, .param .u64 to)\n{\n"
+        ".version 8.4\n.target sm_90a\n.address_size 64\n.visible .entry kernel(.param .u64 from, .param .u64 to)\n{\n"
         ".reg .b32 %x<" +
         std::to_string(in) + ">, %d<" + std::to_string(out) + ">, %r<8>;\n.reg .b64 %rd<8>;\n" + declarations +
         "ld.param.u64 %rd0, [from];\nld.param.u64 %rd1, [to];\nmov.u32 %r0, %tid.x;\n"
