@@ -74,16 +74,19 @@ const std::string& obstacle() {
     return why;
 }
 
-/// The GPU, opened once.
-const std::shared_ptr<Device>& gpu() {
-    static const std::shared_ptr<Device> device = []() -> std::shared_ptr<Device> {
-        if (stand_in()) return std::make_shared<EmulatedDevice>(*stand_in());
-        Compiler compiler;
-        const CompileResult support = compiler.compile(support_request(arch_name(identify(0).limits.cc)));
-        if (!support.ok) throw std::runtime_error{support.log};
-        return make_cuda_device(0, support.artefact);
-    }();
+/// The GPU, opened at first use and closed when all tests have ended: the driver ends before statics do.
+std::shared_ptr<Device>& opened() {
+    static std::shared_ptr<Device> device;
     return device;
+}
+
+const std::shared_ptr<Device>& gpu() {
+    if (opened()) return opened();
+    if (stand_in()) return opened() = std::make_shared<EmulatedDevice>(*stand_in());
+    Compiler compiler;
+    const CompileResult support = compiler.compile(support_request(arch_name(identify(0).limits.cc)));
+    if (!support.ok) throw std::runtime_error{support.log};
+    return opened() = make_cuda_device(0, support.artefact);
 }
 
 // ---- Ops.
@@ -103,11 +106,15 @@ public:
         return all;
     }
     void TearDown() override {
-        if (rows().empty()) return;
+        if (!rows().empty()) print();
+        opened().reset();
+    }
+
+private:
+    static void print() {
         std::printf(
-            "\n%s and its emulation; largest difference between the two, and of each from the reference, in shares of "
-            "the "
-            "op's bound (between the two, the output's rounding counts twice)\n",
+            "\n%s and its emulation: the largest difference between the two, and of each from the reference,\n"
+            "in shares of the op's bound (between the two the output's rounding counts twice)\n",
             gpu()->identity().name.c_str());
         std::printf("%-10s %-5s %8s %7s %10s %10s %10s %22s\n", "op", "dtype", "problems", "configs", "difference",
                     "GPU", "emulator", "identical to the bit");
