@@ -131,6 +131,11 @@ Similarity similarity(const DeviceIdentity& of, const DeviceIdentity& here) noex
     return no_smaller(b, a) ? Similarity::family : Similarity::none;
 }
 
+double unlikeness(const DeviceIdentity& one, const DeviceIdentity& other) noexcept {
+    const auto apart = [](double a, double b) { return a > 0 && b > 0 ? std::abs(std::log(a / b)) : 0; };
+    return apart(one.limits.sm_count, other.limits.sm_count) + apart(one.bandwidth_gbs, other.bandwidth_gbs);
+}
+
 std::string arch_name(int cc) { return fmt::format("sm_{}", cc); }
 
 }  // namespace autotune

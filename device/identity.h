@@ -32,6 +32,9 @@ enum class Similarity {
 /// of: the device that was measured; here: the one at hand
 Similarity similarity(const DeviceIdentity& of, const DeviceIdentity& here) noexcept;
 
+/// How far apart two GPUs of one capability are, by processors and bandwidth; 0: not at all, as far as both are known.
+double unlikeness(const DeviceIdentity& one, const DeviceIdentity& other) noexcept;
+
 /// "sm_86".
 std::string arch_name(int cc);
 

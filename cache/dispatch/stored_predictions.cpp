@@ -1,10 +1,11 @@
 #include "cache/dispatch/stored_predictions.h"
 
 #include <algorithm>
-#include <cmath>
 #include <exception>
 #include <tuple>
 #include <utility>
+
+#include "device/identity.h"
 
 namespace autotune {
 namespace {
@@ -20,20 +21,16 @@ struct PredictedRow {
     PredictedConfig value;
 };
 
-double unlike(const DeviceIdentity& part, const DeviceIdentity& device) {
-    const auto apart = [](double a, double b) { return a > 0 && b > 0 ? std::abs(std::log(a / b)) : 0; };
-    return apart(part.limits.sm_count, device.limits.sm_count) + apart(part.bandwidth_gbs, device.bandwidth_gbs);
-}
-
 PredictedRow row_of(const RecordView& view, const DeviceIdentity& device) {
-    return {.group = {!view.stale.empty(), unlike(*view.device, device), view.device->fp, -view.environment->emulator},
-            .hash = view.config->variant + ' ' + std::string{view.order.config_hash},
-            .value = {.config = *view.config,
-                      .part = view.device->name,
-                      .stale = std::string{view.stale},
-                      .nvrtc_major = view.environment->nvrtc_major,
-                      .nvrtc_minor = view.environment->nvrtc_minor,
-                      .time_us = static_cast<double>(view.time_ns) / 1000.0}};
+    return {
+        .group = {!view.stale.empty(), unlikeness(*view.device, device), view.device->fp, -view.environment->emulator},
+        .hash = view.config->variant + ' ' + std::string{view.order.config_hash},
+        .value = {.config = *view.config,
+                  .part = view.device->name,
+                  .stale = std::string{view.stale},
+                  .nvrtc_major = view.environment->nvrtc_major,
+                  .nvrtc_minor = view.environment->nvrtc_minor,
+                  .time_us = static_cast<double>(view.time_ns) / 1000.0}};
 }
 
 std::vector<PredictedConfig> best_group(std::vector<PredictedRow>& rows) {

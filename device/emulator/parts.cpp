@@ -18,13 +18,6 @@ const Part* part_named(std::string_view name) noexcept {
     return nullptr;
 }
 
-std::optional<std::string> twin_of(const DeviceIdentity& gpu) {
-    const Part* found = nullptr;
-    for (const Part& one : parts)
-        if (one.cc == gpu.limits.cc && (!found || one.name == gpu.name)) found = &one;
-    return found ? std::optional{fmt::format("emulated:{}", found->key)} : std::nullopt;
-}
-
 DeviceIdentity identity_of(const Part& part) {
     DeviceIdentity identity;
     identity.name = part.name;
@@ -49,6 +42,19 @@ std::optional<DeviceIdentity> emulated_device(std::string_view text) {
     if (!text.starts_with(prefix)) return std::nullopt;
     const emulator::Part* const part = emulator::part_named(text.substr(prefix.size()));
     return part ? std::optional{emulator::identity_of(*part)} : std::nullopt;
+}
+
+std::optional<std::string> emulated_like(const DeviceIdentity& gpu) {
+    const emulator::Part* closest = nullptr;
+    double least = 0;
+    for (const emulator::Part& part : emulator::parts) {
+        if (part.cc != gpu.limits.cc) continue;
+        const double distance = unlikeness(emulator::identity_of(part), gpu);
+        if (closest && distance >= least) continue;
+        closest = &part;
+        least = distance;
+    }
+    return closest ? std::optional{fmt::format("emulated:{}", closest->key)} : std::nullopt;
 }
 
 }  // namespace autotune

@@ -13,6 +13,10 @@ namespace autotune {
 /// What an emulated device says of itself; nullopt where the text is not `emulated:` and a part or a capability of one.
 std::optional<DeviceIdentity> emulated_device(std::string_view text);
 
+/// The emulated device, as `emulated:a100`, that comes closest to a GPU of its capability: what stands in for the GPU
+/// where the emulator works beside it. nullopt where the capability is not emulated.
+std::optional<std::string> emulated_like(const DeviceIdentity& gpu);
+
 namespace emulator {
 
 /// Of the modelled times: predictions of another version are not compared with these.
@@ -48,9 +52,6 @@ inline constexpr std::array<Part, 11> parts{{
 
 /// A part by its key, or the first of a capability ("sm_86", "sm_90a"); null where there is none.
 const Part* part_named(std::string_view name) noexcept;
-
-/// `emulated:PART` of the part that is this GPU, or the first of its capability; nullopt where there is none.
-std::optional<std::string> twin_of(const DeviceIdentity& gpu);
 
 /// What the emulated device says it is.
 DeviceIdentity identity_of(const Part& part);

@@ -10,7 +10,6 @@
 #include "autotune/error.h"
 #include "device/nvrtc.h"
 #include "tests/worker/bad_op.h"
-#include "tuner/worker/predictor.h"
 
 namespace autotune {
 namespace {
@@ -122,21 +121,6 @@ TEST_F(EmulatedBenchTest, PredictionsThatAreNotWantedAnyMoreAreGivenUp) {
     const std::vector<Config> configs{bad_kernel("good"), bad_kernel("writes_half")};
     EXPECT_FALSE(bench->predict(configs, [] { return false; }).time_us[1]);
     EXPECT_TRUE(try_one(*bench, bad_kernel("good")).ok()) << "the bench is fit for trials after it";
-}
-
-TEST(EmulatedLike, ThePartOfTheCapabilityThatComesClosest) {
-    const auto like = [](int cc, int sm_count, int bandwidth_gbs) {
-        DeviceIdentity gpu{.name = "anything"};
-        gpu.limits.cc = cc;
-        gpu.limits.sm_count = sm_count;
-        gpu.bandwidth_gbs = bandwidth_gbs;
-        return emulated_like(gpu).value_or("none");
-    };
-    EXPECT_EQ(like(90, 132, 4800), "emulated:h200");
-    EXPECT_EQ(like(90, 114, 2000), "emulated:h100") << "a PCIe card";
-    EXPECT_EQ(like(86, 46, 448), "emulated:a4000");
-    EXPECT_EQ(like(80, 108, 0), "emulated:a100");
-    EXPECT_EQ(like(120, 170, 1790), "none");
 }
 
 }  // namespace

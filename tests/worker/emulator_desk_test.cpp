@@ -70,14 +70,5 @@ TEST_F(EmulatorDeskTest, SaysThatItKnowsNoSuchGpu) {
     EXPECT_THAT(desk.explain(gpu, instance, bad_kernel("does_not_compile")), StartsWith("not emulated: "));
 }
 
-TEST(Twins, AreThePartItselfOrTheFirstOfItsCapability) {
-    DeviceIdentity gpu{.name = "NVIDIA H200", .limits = {.cc = 90}};
-    EXPECT_EQ(emulator::twin_of(gpu), "emulated:h200");
-    gpu.name = "NVIDIA H100 PCIe";
-    EXPECT_EQ(emulator::twin_of(gpu), "emulated:h100");
-    gpu.limits.cc = 87;
-    EXPECT_EQ(emulator::twin_of(gpu), std::nullopt);
-}
-
 }  // namespace
 }  // namespace autotune

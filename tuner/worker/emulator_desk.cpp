@@ -85,7 +85,7 @@ std::string EmulatorDesk::told(const Instance& instance, const Config& config) {
 /// The first question starts the process.
 void EmulatorDesk::start(const DeviceIdentity& gpu) {
     if (lane_) return;
-    const std::optional<std::string> part = emulator::twin_of(gpu);
+    const std::optional<std::string> part = emulated_like(gpu);
     if (!part)
         throw Error{Error::Kind::usage, fmt::format("no GPU of compute capability {}.{} is emulated",
                                                     gpu.limits.cc / 10, gpu.limits.cc % 10)};

@@ -1,10 +1,7 @@
 #include "tuner/worker/predictor.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -12,7 +9,6 @@
 #include <utility>
 
 #include "autotune/error.h"
-#include "device/emulator/parts.h"
 #include "device/identity.h"
 #include "tuner/worker/candidate_task.h"
 #include "tuner/worker/gates.h"
@@ -155,21 +151,6 @@ std::vector<std::optional<double>> predict_times(const Instance& instance, std::
                                                  CompiledSources& store, std::span<const ModellingLane> lanes,
                                                  const std::function<bool()>& go_on) {
     return Predicting{instance, configs, store, lanes}.run(go_on);
-}
-
-std::optional<std::string> emulated_like(const DeviceIdentity& gpu) {
-    const auto apart = [](double a, double b) { return a > 0 && b > 0 ? std::abs(std::log(a / b)) : 0; };
-    const emulator::Part* best = nullptr;
-    double least = 0;
-    for (const emulator::Part& part : emulator::parts) {
-        if (part.cc != gpu.limits.cc) continue;
-        const double distance =
-            apart(part.sm_count, gpu.limits.sm_count) + apart(part.bandwidth_gbs, gpu.bandwidth_gbs);
-        if (best && distance >= least) continue;
-        best = &part;
-        least = distance;
-    }
-    return best ? std::optional{fmt::format("emulated:{}", best->key)} : std::nullopt;
 }
 
 }  // namespace autotune

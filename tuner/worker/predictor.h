@@ -4,7 +4,6 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "tuner/model/instance.h"
@@ -27,10 +26,6 @@ struct ModellingLane {
 std::vector<std::optional<double>> predict_times(const Instance& instance, std::span<const Config> configs,
                                                  CompiledSources& store, std::span<const ModellingLane> lanes,
                                                  const std::function<bool()>& go_on);
-
-/// The emulated device, as `emulated:a100`, that comes closest to a GPU: of its capability, then by processors and
-/// bandwidth. nullopt where there is none of the capability.
-std::optional<std::string> emulated_like(const DeviceIdentity& gpu);
 
 }  // namespace autotune
 #endif

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "autotune/error.h"
+#include "device/emulator/parts.h"
 #include "device/emulator/rows.h"
 #include "tests/device/emulator/kernel.h"
 
@@ -333,6 +334,21 @@ TEST(EmulatedDevice, KnowsThePartsByNameAndCapability) {
     EXPECT_EQ(make_emulated_device("h200")->identity().limits.sm_count, 132);
     EXPECT_TRUE(make_emulated_device("sm_90a")->identity().emulated);
     EXPECT_THROW(make_emulated_device("sm_12"), Error);
+}
+
+TEST(EmulatedLike, ThePartOfTheCapabilityThatComesClosest) {
+    const auto like = [](int cc, int sm_count, int bandwidth_gbs) {
+        DeviceIdentity gpu{.name = "anything"};
+        gpu.limits.cc = cc;
+        gpu.limits.sm_count = sm_count;
+        gpu.bandwidth_gbs = bandwidth_gbs;
+        return emulated_like(gpu).value_or("none");
+    };
+    EXPECT_EQ(like(90, 132, 4800), "emulated:h200");
+    EXPECT_EQ(like(90, 114, 2000), "emulated:h100") << "a PCIe card";
+    EXPECT_EQ(like(86, 46, 448), "emulated:a4000");
+    EXPECT_EQ(like(80, 108, 0), "emulated:a100");
+    EXPECT_EQ(like(120, 170, 1790), "none");
 }
 
 }  // namespace
