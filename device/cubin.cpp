@@ -232,6 +232,9 @@ Cubin read_cubin(std::span<const std::byte> bytes) {
             const int reserved = cubin.cc >= 90 ? 1024 : 0;
             kernel.static_shared_bytes = std::max(0, small(shared->size) - reserved);
         }
+        if (const Section* const code = find(fmt::format(".text.{}", symbol.name));
+            code && contents(*code).size() >= symbol.size)
+            kernel.code_offset = code->offset;
         if (const Section* const info = find(fmt::format(".nv.info.{}", symbol.name)))
             read_own_attributes(contents(*info), kernel);
         cubin.kernels.push_back(std::move(kernel));

@@ -27,6 +27,7 @@ struct CubinKernel {
     std::array<std::uint32_t, 3> cluster{};         ///< zeros: none given
     std::uint32_t parameter_bytes = 0;
     std::uint64_t code_bytes = 0;
+    std::uint64_t code_offset = 0;  ///< of its instructions in the file; 0: they are not there
 };
 
 /// A cubin's own account of itself. The format is undocumented: read from toolkits 12 and 13.

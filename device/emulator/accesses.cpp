@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "device/emulator/block_trace.h"
 #include "device/emulator/cluster.h"
 #include "device/emulator/fault.h"
 
@@ -205,8 +206,10 @@ void count_access(Warp& w, std::uint32_t m, Space space, const std::uint64_t* at
     const std::uint64_t moved = std::uint64_t{bytes} * static_cast<std::uint64_t>(__builtin_popcount(m));
     if (space == Space::local) {
         counters.local_bytes += moved;
+        if (w.trace) w.trace->access(w, m, space, at, bytes, access, 1);
     } else if (space == Space::global) {
         const std::uint32_t touched = sectors(m, at, bytes, w.views[static_cast<int>(space)].start);
+        if (w.trace) w.trace->access(w, m, space, at, bytes, access, touched);
         if (access == Access::store) {
             ++counters.global_store_requests;
             counters.global_store_sectors += touched;
@@ -220,6 +223,7 @@ void count_access(Warp& w, std::uint32_t m, Space space, const std::uint64_t* at
         }
     } else if (space == Space::shared || space == Space::cluster) {
         const std::uint32_t passes = wavefronts(m, at, bytes);
+        if (w.trace) w.trace->access(w, m, space, at, bytes, access, passes);
         const auto groups = static_cast<std::uint32_t>(bytes >= 16 ? 4 : bytes == 8 ? 2 : 1);
         const int group = lanes / static_cast<int>(groups);
         std::uint32_t needed = 0;

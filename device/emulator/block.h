@@ -41,6 +41,7 @@ struct LaunchState {
     std::uint32_t shared_bytes = 0, dynamic_shared_bytes = 0;
     Checks checks;
     Counters* counters = nullptr;
+    class BlockTrace* trace = nullptr;  ///< times what runs; counters are there, too
     std::uint64_t steps_left = 0;
     std::uint64_t grid_id = 0;
     int cc = 0, sm_count = 1;

@@ -7,6 +7,7 @@
 
 #include "device/emulator/accesses.h"
 #include "device/emulator/atomics.h"
+#include "device/emulator/block_trace.h"
 #include "device/emulator/cluster.h"
 #include "device/emulator/fault.h"
 #include "device/emulator/tensor_record.h"
@@ -130,7 +131,9 @@ PtxType type_of_dtype(DType dtype) {
 
 /// To global memory: a copy, or element by element a reduction.
 void put_global(const Transfer& t, std::uint64_t at, const std::byte* from, std::uint32_t bytes, PtxType type) {
-    std::byte* const to = t.w.views[static_cast<int>(Space::global)].base + at;
+    const SpaceView& view = t.w.views[static_cast<int>(Space::global)];
+    std::byte* const to = view.base + at;
+    if (t.w.trace) t.w.trace->bulk(view.start + at, bytes, Access::store);
     examine(t, Space::global, at, bytes, t.form.reduction < 0 ? Access::store : Access::atomic);
     if (t.form.reduction < 0) {
         std::memcpy(to, from, bytes);
@@ -187,6 +190,7 @@ void load_tensor(Transfer& t, const TensorRecord& record) {
         std::fill(row.begin(), row.end(), std::byte{});
         if (inside > 0) {
             const std::uint64_t at = checked_row(t, address, inside, Access::load);
+            if (t.w.trace) t.w.trace->bulk(address, inside, Access::load);
             std::memcpy(row.data() + before, t.w.views[static_cast<int>(Space::global)].base + at, inside);
         }
         for (std::uint32_t k = 0; k < inner; k += chunk)
@@ -268,6 +272,7 @@ void depart(Transfer& t) {
                 std::memset(block->shared_states + from, static_cast<int>(ByteState::pending), bytes);
         }
         if (t.w.races) flight.time = t.w.races->stamp();
+        if (t.w.trace) t.w.trace->lands(*block, barrier, t.bytes);
         block->flights.push_back(std::move(flight));
     }
 }
@@ -308,7 +313,9 @@ void plain_copy(Transfer& t) {
     if (t.form.way == Way::in) {
         const std::uint64_t at = global_at(t, bytes, Access::load);
         examine(t, Space::global, at, bytes, Access::load);
-        from = t.w.views[static_cast<int>(Space::global)].base + at;
+        const SpaceView& view = t.w.views[static_cast<int>(Space::global)];
+        from = view.base + at;
+        if (t.w.trace) t.w.trace->bulk(view.start + at, bytes, Access::load);
     } else {
         const auto [block, at] =
             shared_at(t, t.form.other, t.form.other_offset, t.form.other_wide != 0, chunk, bytes, Access::load);

@@ -93,8 +93,8 @@ struct CountedLaunch {
     std::uint32_t repeat = 1;
     KernelInfo resources;      ///< zeros where the artefact had no cubin
     std::uint64_t blocks = 0;  ///< of the grid
-    Counters interior;         ///< of up to three blocks but the last; zeros where `edge` is the whole grid
-    Counters edge;             ///< of the last block
+    Counters interior;         ///< of some blocks but the last; zeros where `edge` is the whole grid
+    Counters edge;             ///< of the last block, or of all
 };
 
 /// What a cast of a Device finds in one that counts.

@@ -122,36 +122,6 @@ Dim3 cluster_of(const Launch& launch, const emulator::DecodedFunction& kernel, c
     return shape;
 }
 
-/// What the blocks of a launch do together, as far as the model looks.
-struct Work {
-    double instructions = 0, sectors = 0, flops = 0;
-    bool tensor_cores = false;
-
-    void add(const emulator::Counters& counters, double times) {
-        instructions += times * static_cast<double>(counters.instructions);
-        sectors += times * static_cast<double>(counters.global_load_sectors + counters.global_store_sectors);
-        flops += times * static_cast<double>(counters.flops);
-        tensor_cores |= counters.classes[static_cast<std::size_t>(emulator::OpClass::mma)].warps > 0;
-    }
-};
-
-/// Dense f16 products in tensor cores, else fused f32 ones, a cycle and multiprocessor: the vendor's tables of
-/// arithmetic throughput (CUDA C++ Programming Guide) and white papers.
-double flops_a_cycle(int cc, bool tensor_cores) {
-    if (tensor_cores) return cc >= 90 ? 4096 : cc == 80 ? 2048 : 1024;
-    return cc == 75 || cc == 80 ? 128 : 256;
-}
-
-/// Issue slots, arithmetic, bytes from memory, a launch's own cost. Says little, and is the same each time.
-double roofline_us(const Work& work, const DeviceIdentity& identity) {
-    constexpr double launch_us = 2, sector_bytes = 32, warps_a_cycle = 4;
-    const double issue = work.instructions / warps_a_cycle;
-    const double arithmetic = work.flops / flops_a_cycle(identity.limits.cc, work.tensor_cores);
-    const double cycles = std::max(issue, arithmetic) / identity.limits.sm_count;
-    const double memory_us = sector_bytes * work.sectors / (1e3 * std::max(identity.bandwidth_gbs, 1));
-    return launch_us + std::max(cycles * 1e3 / std::max(identity.core_khz, 1), memory_us);
-}
-
 }  // namespace
 
 EmulatedDevice::EmulatedDevice(DeviceIdentity identity, EmulatorOptions options)
@@ -310,7 +280,8 @@ void EmulatedDevice::prepare(const BoundSequence& bound) {
     }
 }
 
-void EmulatedDevice::launch(const BoundSequence& bound, const Launch& launch, std::span<const std::uint64_t> blocks) {
+void EmulatedDevice::launch(const BoundSequence& bound, const Launch& launch, std::span<const std::uint64_t> blocks,
+                            emulator::BlockTrace* trace) {
     const emulator::LoadedModule& code = module(bound.module_of(launch.source));
     const emulator::DecodedFunction* const kernel = code.kernel(launch.entry);
     if (!kernel) fault(Kind::launch_failed, fmt::format("there is no kernel '{}'", launch.entry));
@@ -329,6 +300,7 @@ void EmulatedDevice::launch(const BoundSequence& bound, const Launch& launch, st
                                 .dynamic_shared_bytes = launch.shared_bytes,
                                 .checks = options_.checks,
                                 .counters = options_.counters ? &counters_ : nullptr,
+                                .trace = trace,
                                 .steps_left = options_.steps,
                                 .grid_id = ++launches_,
                                 .cc = identity_.limits.cc,
@@ -356,43 +328,14 @@ void EmulatedDevice::run(const BoundSequence& bound) {
 
 emulator::Counters EmulatedDevice::take_counters() { return std::exchange(counters_, {}); }
 
-emulator::Counters EmulatedDevice::count_blocks(const BoundSequence& bound, std::size_t number,
-                                                std::span<const std::uint64_t> blocks) {
-    const bool counted = std::exchange(options_.counters, true);
-    const emulator::Counters before = std::exchange(counters_, {});
-    try {
-        launch(bound, bound.sequence->launches.at(number), blocks);
-    } catch (...) {
-        options_.counters = counted;
-        counters_ = before;
-        throw;
-    }
-    options_.counters = counted;
-    return std::exchange(counters_, before);
-}
-
-/// A few blocks of each grid stand for all but the last.
-double EmulatedDevice::modelled_us(const BoundSequence& bound) {
-    double sum_us = 0;
-    counted_ = count_launches(bound);
-    for (const emulator::CountedLaunch& launch : counted_) {
-        Work work;
-        work.add(launch.edge, 1);
-        if (launch.interior.blocks > 0)
-            work.add(launch.interior, static_cast<double>(launch.blocks - launch.edge.blocks) /
-                                          static_cast<double>(launch.interior.blocks));
-        sum_us += roofline_us(work, identity_) * launch.repeat;
-    }
-    return sum_us;
-}
-
 Samples EmulatedDevice::time(std::span<const BoundSequence> rotated, std::span<const Restore> restore,
                              const TimePlan& plan) {
     if (rotated.empty()) throw Error{Error::Kind::internal, "nothing was given to time"};
     for (const Restore& one : restore)
         if (one.set == 0) copy(one.target, one.pristine);
     Samples samples;
-    samples.time_us = {modelled_us(rotated.front())};
+    samples.time_us = {emulator::predicted_us(launch_works(rotated.front()), emulator::machine_of(identity_),
+                                              emulator::weights_of(identity_.limits.cc))};
     samples.graph = plan.graph;
     samples.predicted = true;
     samples.clock_mhz = identity_.core_khz / 1000.0;

@@ -11,6 +11,7 @@
 
 #include "device/device.h"
 #include "device/emulator/block.h"
+#include "device/emulator/cost_model.h"
 #include "device/emulator/counters.h"
 #include "device/emulator/fault.h"
 #include "device/emulator/lazy_pages.h"
@@ -55,8 +56,7 @@ public:
     Module load(const Artefact& artefact) override;
     void unload(Module module) override;
     void run(const BoundSequence& sequence) override;
-    /// One modelled sample of the first set, `predicted`: of each launch some blocks of its grid and the
-    /// last are interpreted, unchecked, and a roofline is laid over what they do, no more.
+    /// One sample, `predicted`, by the cost model, of the first set; what its launches write is not whole afterwards.
     Samples time(std::span<const BoundSequence> rotated, std::span<const Restore> restore,
                  const TimePlan& plan) override;
     double copy_bandwidth_gbs() override { return identity_.bandwidth_gbs * 0.9; }
@@ -69,21 +69,23 @@ public:
     emulator::Counters take_counters();
     /// Of the last launch that failed.
     const std::optional<emulator::Report>& report() const noexcept { return report_; }
-    /// Runs single blocks of a launch of a sequence, by their numbers, and counts: what a cost model looks at.
-    emulator::Counters count_blocks(const BoundSequence& sequence, std::size_t launch,
-                                    std::span<const std::uint64_t> blocks);
-    /// Of each launch of a sequence, up to three blocks of its grid and the last one, each with its cluster.
-    /// Unchecked, since a block alone finds memory as others have not left it. Scratch is zeroed first, as for run();
-    /// what the blocks write stays.
-    std::vector<emulator::CountedLaunch> count_launches(const BoundSequence& sequence);
-    /// What the time of the last sequence was modelled on.
+    /// What the cost model looks at, of each launch of a sequence: from 3 to 12 blocks of its grid, the more the
+    /// shorter they are, and the last one, each with its cluster. Unchecked, since a block alone finds memory as others
+    /// have not left it; all blocks of a sequence whose blocks wait for each other. Scratch is zeroed first, as for
+    /// run(); what the blocks write stays.
+    std::vector<emulator::LaunchWork> launch_works(const BoundSequence& sequence);
+    /// What those blocks did, by launch, and so what the last time was modelled on.
     const std::vector<emulator::CountedLaunch>& counted() const noexcept override { return counted_; }
 
 private:
     std::span<std::byte> bytes(Buffer buffer);
     void prepare(const BoundSequence& sequence);
-    double modelled_us(const BoundSequence& sequence);
-    void launch(const BoundSequence& sequence, const Launch& launch, std::span<const std::uint64_t> blocks);
+    void launch(const BoundSequence& sequence, const Launch& launch, std::span<const std::uint64_t> blocks,
+                emulator::BlockTrace* trace = nullptr);
+    std::vector<emulator::LaunchWork> launch_works(const BoundSequence& sequence, bool whole);
+    emulator::LaunchWork launch_work(const BoundSequence& sequence, const Launch& launch,
+                                     const emulator::Machine& machine, bool whole);
+    double dram_bytes(std::span<const std::uint64_t> sectors, double blocks) const;
     const emulator::LoadedModule& module(Module module) const;
 
     DeviceIdentity identity_;

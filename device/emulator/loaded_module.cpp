@@ -16,6 +16,16 @@ namespace {
          .message = fmt::format("variable '{}' of {} bytes does not fit the emulated device", name, bytes)}};
 }
 
+/// Nothing where the cubin cannot be read: it only refines predictions.
+std::vector<KernelCode> code_of(const Artefact& artefact) {
+    if (artefact.cubin.empty()) return {};
+    try {
+        return count_kernels(artefact.cubin);
+    } catch (const Error&) {
+        return {};
+    }
+}
+
 std::uint64_t code_address(const PtxModule& module, std::string_view name) {
     for (std::size_t i = module.functions.size(); i-- > 0;)
         if (module.functions[i].name == name) return code_window + 16 * i;
@@ -25,7 +35,7 @@ std::uint64_t code_address(const PtxModule& module, std::string_view name) {
 }  // namespace
 
 LoadedModule::LoadedModule(const Artefact& artefact, GlobalMemory& memory)
-    : memory_{memory}, kernels_{artefact.kernels} {
+    : memory_{memory}, kernels_{artefact.kernels}, code_{code_of(artefact)} {
     PtxModule module = parse_ptx(artefact.ptx);
     try {
         for (const Variable& one : module.variables) {
@@ -79,6 +89,13 @@ const KernelInfo* LoadedModule::resources(const std::string& entry) const {
     for (const KernelInfo& one : kernels_)
         if (one.name == entry || one.symbol == entry) return &one;
     return nullptr;
+}
+
+CodeCounts LoadedModule::machine_code(const std::string& entry) const {
+    const KernelInfo* const known = resources(entry);
+    for (const KernelCode& one : code_)
+        if (one.symbol == (known ? known->symbol : entry)) return one.counts;
+    return {};
 }
 
 const LoadedModule::Symbol* LoadedModule::symbol(std::string_view name) const {

@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "device/emulator/memory.h"
 #include "device/emulator/program.h"
+#include "device/machine_code.h"
 
 namespace autotune::emulator {
 
@@ -26,6 +27,8 @@ public:
     /// A kernel by the name that the source gives it, or null.
     const DecodedFunction* kernel(const std::string& entry) const;
     const KernelInfo* resources(const std::string& entry) const;
+    /// What its machine code consists of; zeros where the artefact has none.
+    CodeCounts machine_code(const std::string& entry) const;
 
     struct Symbol {
         std::uint64_t address = 0, bytes = 0;
@@ -38,6 +41,7 @@ private:
 
     GlobalMemory& memory_;
     std::vector<KernelInfo> kernels_;
+    std::vector<KernelCode> code_;
     std::map<std::string, Symbol, std::less<>> symbols_;
     Program program_;
 };

@@ -1,4 +1,5 @@
 // Choosing handlers, and the loop that calls them.
+#include "device/emulator/block_trace.h"
 #include "device/emulator/control.h"
 #include "device/emulator/rows_map.h"
 #include "device/emulator/wgmma.h"
@@ -48,7 +49,7 @@ Handler select(const Selector& s) {
     }
 }
 
-template <bool counted, bool watched>
+template <bool counted, bool watched, bool traced>
 Stop run_loop(Warp& w, std::uint64_t steps) {
     const Op* const ops = w.ops;
     std::uint32_t pc = w.pc;
@@ -58,6 +59,7 @@ Stop run_loop(Warp& w, std::uint64_t steps) {
         const Op& op = ops[pc];
         const std::uint32_t m = w.mask & (w.predicate(op.guard) ^ op.guard_flip);
         if (watched) watch_registers(w, op, m);
+        if (traced) w.trace->issue(w, op, m);
         if (counted && m) {
             ++w.tally[pc].warps;
             w.tally[pc].lanes += static_cast<std::uint64_t>(__builtin_popcount(m));
@@ -87,10 +89,12 @@ Stop run(Warp& w, std::uint64_t steps) {
     while (true) {
         const std::uint64_t left = end - w.steps;
         Stop stop;
-        if (w.watching)
-            stop = w.counted ? run_loop<true, true>(w, left) : run_loop<false, true>(w, left);
+        if (w.trace)
+            stop = w.watching ? run_loop<true, true, true>(w, left) : run_loop<true, false, true>(w, left);
+        else if (w.watching)
+            stop = w.counted ? run_loop<true, true, false>(w, left) : run_loop<false, true, false>(w, left);
         else
-            stop = w.counted ? run_loop<true, false>(w, left) : run_loop<false, false>(w, left);
+            stop = w.counted ? run_loop<true, false, false>(w, left) : run_loop<false, false, false>(w, left);
         if (!w.turned) return stop;
         w.turned = w.stop = false;
     }

@@ -224,6 +224,7 @@ private:
             w.checked = states;
             w.counted = launch_.counters != nullptr;
             w.races = launch_.checks.races ? &block.races : nullptr;
+            w.trace = launch_.trace;
             const std::uint32_t left = threads - i * lanes;
             w.present = left >= lanes ? all_lanes : (1u << left) - 1;
             w.local = std::make_unique<std::byte[]>(std::size_t{program.local_bytes} * lanes + 1);

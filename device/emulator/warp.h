@@ -123,6 +123,7 @@ struct Warp {
     bool turned = false;                 ///< `stop` is only for going on with another loop
     std::vector<std::uint8_t> watched;   ///< by 64 bytes of registers
     class SharedRaces* races = nullptr;  ///< null: not looked for
+    class BlockTrace* trace = nullptr;   ///< null: nothing is timed
     std::uint64_t steps = 0;
     std::uint64_t clock = 0;  ///< times that the clock was read
 
