@@ -1,11 +1,13 @@
 // How fast the emulated device interprets: our templates at the sizes that its design names, on one core, without
-// checks, with all of them, and with checks and counters. Needs NVRTC, no GPU.
+// checks, with all of them, and with checks and counters: the fastest of many rounds, in CPU time. Needs NVRTC, no GPU.
 //
-//   emulator_bench [PART]      sm_86 by default
+//   emulator_bench [PART] [OP] [SECONDS] [MODE]      sm_86, all ops, 3 seconds for each problem and all modes by
+//   default
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <string>
 #include <vector>
@@ -62,15 +64,11 @@ public:
             bound_.buffers.push_back(device_.allocate(scratch.bytes));
     }
 
-    /// The fastest of some runs, in milliseconds.
+    /// One run, in milliseconds.
     double run_ms() {
-        double best = 1e30;
-        for (int i = 0; i < 5; ++i) {
-            const double start = now_ms();
-            device_.run(bound_);
-            best = std::min(best, now_ms() - start);
-        }
-        return best;
+        const double start = now_ms();
+        device_.run(bound_);
+        return now_ms() - start;
     }
 
     double load_ms = 0;
@@ -81,8 +79,22 @@ private:
     BoundSequence bound_;
 };
 
-void measure(const std::string& part, const std::string& op, const Fields& problem, const std::string& variant) {
-    const auto device = make_emulated_device(part);
+struct Request {
+    std::string part = "sm_86", op, mode;
+    double seconds = 3;
+};
+
+/// What is looked for and counted in a run, and the fastest run so far.
+struct Mode {
+    const char* name;
+    emulator::Checks checks;
+    bool counters = false;
+    double best_ms = 1e30;
+};
+
+void measure(const Request& request, const std::string& op, const Fields& problem, const std::string& variant) {
+    if (!request.op.empty() && request.op != op) return;
+    const auto device = make_emulated_device(request.part);
     const auto found =
         std::find_if(builtin_ops().begin(), builtin_ops().end(), [&](const Op& one) { return one.name == op; });
     const Instance instance = Instance::make(*found, problem, device->identity().limits);
@@ -90,22 +102,26 @@ void measure(const std::string& part, const std::string& op, const Fields& probl
         variant.empty() ? instance.default_config() : instance.resolve({.variant = variant, .values = {}});
     Bound bound{*device, instance, config};
 
-    device->options().checks = {.memory = false, .uninitialised = false, .races = false, .sync = false};
-    device->options().counters = true;
-    bound.run_ms();
-    const emulator::Counters counters = device->take_counters();
-    const double lanes = static_cast<double>(counters.lane_instructions) / 5;
-    device->options().counters = false;
-    const double plain = bound.run_ms();
-    device->options().checks = {};
-    const double checked = bound.run_ms();
-    device->options().counters = true;
-    const double both = bound.run_ms();
+    constexpr emulator::Checks none{.memory = false, .uninitialised = false, .races = false, .sync = false};
+    Mode modes[] = {{"plain", none}, {"checks", {}}, {"checks and counters", {}, true}};
+    emulator::Counters counters;
+    // In turns, so that what else the machine does slows all of them alike.
+    const double end = now_ms() + request.seconds * 1e3;
+    for (int round = 0; round < 5 || now_ms() < end; ++round)
+        for (Mode& mode : modes) {
+            if (!request.mode.empty() && request.mode != mode.name && round > 0) continue;
+            device->options().checks = mode.checks;
+            device->options().counters = mode.counters;
+            mode.best_ms = std::min(mode.best_ms, bound.run_ms());
+            if (mode.counters) counters = device->take_counters();
+        }
     fmt::print("{} {}: {}\n", op, instance.problem().text(), config.text());
-    fmt::print("  {:.2f} M warp instructions, load {:.1f} ms\n", static_cast<double>(counters.instructions) / 5e6,
+    fmt::print("  {:.2f} M warp instructions, load {:.1f} ms\n", static_cast<double>(counters.instructions) / 1e6,
                bound.load_ms);
-    for (const auto& [name, ms] : {std::pair{"plain", plain}, {"checks", checked}, {"checks and counters", both}})
-        fmt::print("  {:20} {:8.1f} ms  {:5.2f} G thread instructions/s\n", name, ms, lanes / ms / 1e6);
+    for (const Mode& mode : modes)
+        if (request.mode.empty() || request.mode == mode.name)
+            fmt::print("  {:20} {:8.1f} ms  {:5.2f} G thread instructions/s\n", mode.name, mode.best_ms,
+                       static_cast<double>(counters.lane_instructions) / mode.best_ms / 1e6);
     std::fflush(stdout);
 }
 
@@ -114,17 +130,22 @@ void measure(const std::string& part, const std::string& op, const Fields& probl
 
 int main(int argc, char** argv) {
     using namespace autotune;
-    const std::string part = argc > 1 ? argv[1] : "sm_86";
+    Request request;
+    if (argc > 1) request.part = argv[1];
+    if (argc > 2) request.op = argv[2];
+    if (argc > 4) request.mode = argv[4];
+    if (argc > 3) request.seconds = std::strtod(argv[3], nullptr);
     const auto number = [](std::int64_t n) { return Value{n}; };
     try {
         for (const std::int64_t n : {256, 512})
-            measure(part, "gemm", {{"m", number(n)}, {"n", number(n)}, {"k", number(n)}, {"dtype", std::string{"f32"}}},
-                    "");
-        measure(part, "gemm",
+            measure(request, "gemm",
+                    {{"m", number(n)}, {"n", number(n)}, {"k", number(n)}, {"dtype", std::string{"f32"}}}, "");
+        measure(request, "gemm",
                 {{"m", number(512)}, {"n", number(512)}, {"k", number(512)}, {"dtype", std::string{"bf16"}}}, "");
-        measure(part, "softmax", {{"rows", number(1024)}, {"cols", number(1024)}, {"dtype", std::string{"f32"}}}, "");
+        measure(request, "softmax", {{"rows", number(1024)}, {"cols", number(1024)}, {"dtype", std::string{"f32"}}},
+                "");
         for (const std::int64_t length : {256, 1024})
-            measure(part, "attention",
+            measure(request, "attention",
                     {{"batch", number(1)},
                      {"q_heads", number(8)},
                      {"kv_heads", number(8)},
