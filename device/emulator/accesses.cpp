@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "device/emulator/block_trace.h"
 #include "device/emulator/cluster.h"
@@ -43,6 +44,18 @@ std::string where(Warp& w, Space space, std::uint64_t at, std::uint64_t size) {
 
 std::uint64_t full_address(const Warp& w, Space space, std::uint64_t at) {
     return w.views[static_cast<int>(space)].start + at;
+}
+
+bool all_initialised(const std::uint8_t* states, std::uint32_t bytes) {
+    constexpr std::uint64_t wanted = 0x0202020202020202u;
+    std::uint64_t differ = 0, eight = wanted;
+    std::uint32_t k = 0;
+    for (; k + 8 <= bytes; k += 8) {
+        std::memcpy(&eight, states + k, 8);
+        differ |= eight ^ wanted;
+    }
+    for (; k < bytes; ++k) differ |= states[k] ^ 2u;
+    return differ == 0;
 }
 
 [[noreturn]] void bad_state(Warp& w, const Op& op, int lane, Space space, std::uint64_t at, std::uint32_t bytes,
@@ -119,7 +132,12 @@ void check_states(Warp& w, const Op& op, std::uint32_t m, Space space, const std
                   Access access) {
     const SpaceView& view = w.views[static_cast<int>(space)];
     const Checks& checks = w.block->launch->checks;
+    std::uint32_t unlike = 0;  // lanes that touch anything but what was written
     for (std::uint32_t left = m; left; left &= left - 1) {
+        const int i = __builtin_ctz(left);
+        unlike |= static_cast<std::uint32_t>(!all_initialised(view.states + at[i], bytes)) << i;
+    }
+    for (std::uint32_t left = unlike; left; left &= left - 1) {
         const int i = __builtin_ctz(left);
         std::uint8_t* const states = view.states + at[i];
         for (std::uint32_t k = 0; k < bytes; ++k) {
@@ -142,7 +160,7 @@ void check_states(Warp& w, const Op& op, std::uint32_t m, Space space, const std
         }
     }
     if (access == Access::load) return;
-    for (std::uint32_t left = m; left; left &= left - 1) {
+    for (std::uint32_t left = unlike; left; left &= left - 1) {
         std::uint8_t* const states = view.states + at[__builtin_ctz(left)];
         for (std::uint32_t k = 0; k < bytes; ++k)
             if (states[k] == static_cast<std::uint8_t>(ByteState::uninitialised))

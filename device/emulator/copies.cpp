@@ -13,10 +13,29 @@ namespace {
 void check_source(Warp& w, const Op& op, std::uint32_t m, Space space, const std::uint64_t* from,
                   const std::uint32_t* read) {
     if (!w.checked || !w.views[static_cast<int>(space)].states) return;
+    const int first = __builtin_ctz(m);
+    bool alike = true;
+    for (std::uint32_t left = m; left; left &= left - 1) alike &= read[__builtin_ctz(left)] == read[first];
+    if (alike) return check_states(w, op, m, space, from, read[first], Access::load);
     for (std::uint32_t left = m; left; left &= left - 1) {
         const int i = __builtin_ctz(left);
         if (read[i] > 0) check_states(w, op, 1u << i, space, from, read[i], Access::load);
     }
+}
+
+/// A piece that is copied whole, of 4, 8 or 16 bytes.
+void copy_piece(std::byte* to, const std::byte* from, std::uint32_t bytes) {
+    if (bytes == 16)
+        std::memcpy(to, from, 16);
+    else if (bytes == 8)
+        std::memcpy(to, from, 8);
+    else
+        std::memcpy(to, from, 4);
+}
+
+void mark_piece(std::uint8_t* states, std::uint32_t bytes, ByteState state) {
+    const std::uint64_t eight = static_cast<std::uint64_t>(state) * 0x0101010101010101u, pair[2] = {eight, eight};
+    copy_piece(reinterpret_cast<std::byte*>(states), reinterpret_cast<const std::byte*>(pair), bytes);
 }
 
 }  // namespace
@@ -64,8 +83,12 @@ void copy_async(Warp& w, const Op& op, std::uint32_t m) {
     for (std::uint32_t left = m; left; left &= left - 1) {
         const int i = __builtin_ctz(left);
         std::byte* const at = target.base + to[i];
+        if (read[i] == bytes) {
+            copy_piece(at, source.base + from[i], bytes);
+            continue;
+        }
         if (read[i] > 0) std::memcpy(at, source.base + from[i], read[i]);
-        if (read[i] < bytes) std::memset(at + read[i], 0, bytes - read[i]);
+        std::memset(at + read[i], 0, bytes - read[i]);
     }
     if (!w.races || !target.states) return;
     PendingCopy& pending = w.copies.emplace_back();
@@ -75,7 +98,7 @@ void copy_async(Warp& w, const Op& op, std::uint32_t m) {
     for (int i = 0; i < lanes; ++i) {
         pending.at[i] = static_cast<std::uint32_t>(to[i]);
         pending.group[i] = w.groups[i];
-        if (m >> i & 1) std::memset(target.states + to[i], static_cast<int>(ByteState::pending), bytes);
+        if (m >> i & 1) mark_piece(target.states + to[i], bytes, ByteState::pending);
     }
 }
 
@@ -96,8 +119,7 @@ void wait_copies(Warp& w, const Op& op, std::uint32_t m) {
         }
         landed &= copy.mask & m;
         for (std::uint32_t left = landed; left; left &= left - 1)
-            std::memset(shared.states + copy.at[__builtin_ctz(left)], static_cast<int>(ByteState::initialised),
-                        copy.bytes);
+            mark_piece(shared.states + copy.at[__builtin_ctz(left)], copy.bytes, ByteState::initialised);
         if (landed && w.races) w.races->land(w, *copy.op, landed, copy.at, copy.bytes);
         copy.mask &= ~landed;
     }

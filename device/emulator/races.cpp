@@ -181,7 +181,7 @@ void SharedRaces::read_async(Warp& warp, const Op& op, int lane, std::uint32_t f
 /// Whole words that nobody touched since the last barrier of the block: noted at once.
 bool SharedRaces::write_freely(Warp& warp, const Op& op, std::uint32_t mask, const std::uint32_t* at,
                                std::uint32_t bytes) {
-    if (partial_ || bytes % 4 != 0) return false;
+    if (partial_ || bytes % 4 != 0 || bytes > 16) return false;
     const std::uint32_t ones = (1u << (bytes / 4)) - 1;
     std::uint32_t in_the_way = 0;
     for (std::uint32_t left = mask; left; left &= left - 1) {
@@ -196,10 +196,17 @@ bool SharedRaces::write_freely(Warp& warp, const Op& op, std::uint32_t mask, con
 }
 
 void SharedRaces::land(Warp& warp, const Op& op, std::uint32_t mask, const std::uint32_t* at, std::uint32_t bytes) {
+    const std::uint32_t me = writer_of(warp, 0) | whole << mask_shift, words = bytes / 4, ones = (1u << words) - 1;
     for (std::uint32_t left = mask; left; left &= left - 1) {
         const int i = __builtin_ctz(left);
-        for (std::uint32_t word = at[i] / 4; word < (at[i] + bytes) / 4; ++word)
-            note_write(warp, op, word, writer_of(warp, i) | whole << mask_shift);
+        const std::uint32_t first = at[i] / 4, writer = me | static_cast<std::uint32_t>(i) << 21;
+        for (std::uint32_t word = first; word < first + words; ++word) {
+            writers_.time[word] = time_;
+            writers_.writer[word] = writer;
+            writers_.op[word] = op.instruction;
+        }
+        // Pieces are aligned to their size, so that their bits lie in one byte.
+        written_[first / 8] = static_cast<std::uint8_t>(written_[first / 8] | ones << (first % 8));
     }
 }
 
