@@ -19,22 +19,6 @@ constexpr std::array<const char*, 6> spaces{"generic", "global",    "shared",
 
 const char* doing_of(Access access) { return doing[static_cast<std::size_t>(access)]; }
 
-/// ", 4 bytes behind the end of argument 2 (4096 bytes)".
-std::string beside(const LaunchState& launch, std::uint64_t address) {
-    const GlobalMemory::Allocation* const near = launch.memory.nearest(address);
-    if (!near) return ", where nothing is allocated";
-    std::string name = near->name.empty() ? fmt::format("a buffer of {} bytes", near->bytes)
-                                          : fmt::format("{} ({} bytes)", near->name, near->bytes);
-    for (std::size_t i = 0; i < launch.pointers.size(); ++i)
-        if (launch.pointers[i] >= near->address && launch.pointers[i] <= near->address + near->bytes &&
-            launch.pointers[i] != 0)
-            name = fmt::format("argument {} ({} bytes)", i, near->bytes);
-    const std::uint64_t end = near->address + near->bytes;
-    if (address >= end) return fmt::format(", {} bytes behind the end of {}", address - end, name);
-    if (address < near->address) return fmt::format(", {} bytes before the start of {}", near->address - address, name);
-    return fmt::format(", at byte {} of {}", address - near->address, name);
-}
-
 std::string where(Warp& w, Space space, std::uint64_t at, std::uint64_t size) {
     const LaunchState& launch = *w.block->launch;
     if (space == Space::global) return beside(launch, w.views[static_cast<int>(space)].start + at);
@@ -85,6 +69,21 @@ bool all_initialised(const std::uint8_t* states, std::uint32_t bytes) {
 }
 
 }  // namespace
+
+std::string beside(const LaunchState& launch, std::uint64_t address) {
+    const GlobalMemory::Allocation* const near = launch.memory.nearest(address);
+    if (!near) return ", where nothing is allocated";
+    std::string name = near->name.empty() ? fmt::format("a buffer of {} bytes", near->bytes)
+                                          : fmt::format("{} ({} bytes)", near->name, near->bytes);
+    for (std::size_t i = 0; i < launch.pointers.size(); ++i)
+        if (launch.pointers[i] >= near->address && launch.pointers[i] <= near->address + near->bytes &&
+            launch.pointers[i] != 0)
+            name = fmt::format("argument {} ({} bytes)", i, near->bytes);
+    const std::uint64_t end = near->address + near->bytes;
+    if (address >= end) return fmt::format(", {} bytes behind the end of {}", address - end, name);
+    if (address < near->address) return fmt::format(", {} bytes before the start of {}", near->address - address, name);
+    return fmt::format(", at byte {} of {}", address - near->address, name);
+}
 
 Space space_of(const Warp&, std::uint64_t address) noexcept {
     if (address - shared_window < window_bytes) return Space::shared;

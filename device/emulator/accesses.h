@@ -2,10 +2,13 @@
 #define AUTOTUNE_DEVICE_EMULATOR_ACCESSES_H
 
 #include <cstdint>
+#include <string>
 
 #include "device/emulator/warp.h"
 
 namespace autotune::emulator {
+
+struct LaunchState;
 
 // The rare paths of memory accesses: what is wrong with one, and counting. `at` holds each lane's offset from the start
 // of its space, `bytes` what each lane touches.
@@ -25,6 +28,9 @@ void check_states(Warp& warp, const Op& op, std::uint32_t mask, Space space, con
                   std::uint32_t bytes, Access access);
 void count_access(Warp& warp, std::uint32_t mask, Space space, const std::uint64_t* at, std::uint32_t bytes,
                   Access access);
+
+/// ", 4 bytes behind the end of argument 2 (4096 bytes)": where an address in global memory lies.
+std::string beside(const LaunchState& launch, std::uint64_t address);
 
 /// Addresses of the lanes as offsets in their space, checked for bounds and alignment; for handlers that are not hot.
 /// Returns the space; generic addresses have to lie in one space all.

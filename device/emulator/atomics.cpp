@@ -126,6 +126,7 @@ void atomic(Warp& w, const Op& op, std::uint32_t m) {
             w.races->update(w, op, m, narrow, bytes);
         }
     }
+    if (space == Space::global) w.block->in_touch = true;
     if (w.counted) count_access(w, m, space, at, bytes, Access::atomic);
     for (std::uint32_t left = m; left; left &= left - 1) {
         const int i = __builtin_ctz(left);

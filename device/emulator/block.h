@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "device/emulator/block_races.h"
 #include "device/emulator/counters.h"
 #include "device/emulator/fault.h"
 #include "device/emulator/memory.h"
@@ -45,7 +46,8 @@ struct LaunchState {
     std::uint64_t steps_left = 0;
     std::uint64_t grid_id = 0;
     int cc = 0, sm_count = 1;
-    std::string* printed = nullptr;  ///< what printf adds to
+    std::string* printed = nullptr;     ///< what printf adds to
+    BlockRaces* block_races = nullptr;  ///< null: not looked for
 };
 
 struct Barrier {
@@ -71,6 +73,7 @@ struct Block {
     struct Cluster* cluster = nullptr;
     std::uint32_t rank = 0;  ///< in its cluster
     bool started = false;    ///< something of it has run
+    bool in_touch = false;   ///< it made an access to global memory that may order it behind other blocks
     /// The last access to its shared memory by another block, and how often the cluster's barrier had opened by then.
     struct Reached {
         const Op* op = nullptr;

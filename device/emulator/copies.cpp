@@ -66,6 +66,7 @@ void copy_async(Warp& w, const Op& op, std::uint32_t m) {
                 bad_access(w, op, 1u << i, Space::global, from, bytes, Access::load);
         }
         check_source(w, op, reading, Space::global, from, read);
+        if (w.block_races && even) w.block_races->read(w, op, reading, from, bytes);
     }
     const SpaceView &target = w.views[static_cast<int>(Space::shared)],
                     &source = w.views[static_cast<int>(Space::global)];

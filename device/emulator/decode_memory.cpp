@@ -2,6 +2,7 @@
 #include <array>
 
 #include "device/emulator/atomics.h"
+#include "device/emulator/block_races.h"
 #include "device/emulator/control.h"
 #include "device/emulator/copies.h"
 #include "device/emulator/decode_parts.h"
@@ -9,15 +10,18 @@
 namespace autotune::emulator {
 namespace {
 
-/// What orders or caches an access has no effect on its result here.
-void drop_hints(Modifiers& mods) {
+/// What orders or caches an access has no effect on its result here. Whether it may order blocks.
+bool drop_hints(Modifiers& mods) {
+    bool strong = false;
+    for (const std::string_view name : {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "cv", "wt"})
+        strong |= mods.take(name);
     for (const std::string_view name :
-         {"weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu",  "sys",  "ca",
-          "cg",   "cs",       "lu",      "cv",      "wb",      "wt",      "nc",  "unified", "mmio", "noftz"})
+         {"weak", "cta", "cluster", "gpu", "sys", "ca", "cg", "cs", "lu", "wb", "nc", "unified", "noftz"})
         mods.take(name);
     mods.drop_prefix("L1::");
     mods.drop_prefix("L2::");
     mods.drop_prefix("level::");
+    return strong;
 }
 
 Space space_taken(Modifiers& mods) {
@@ -45,7 +49,7 @@ std::span<const Operand> elements(const Operand& operand, int vector) {
 
 void decode_load(Decoder& d, const Instruction& in, Op op, Modifiers& mods) {
     Selector s{.operation = Operation::load};
-    drop_hints(mods);
+    if (drop_hints(mods)) op.small = BlockRaces::strong;
     const Space space = space_taken(mods);
     s.vector = static_cast<std::uint8_t>(vector_taken(mods));
     s.type = mods.type();
@@ -70,7 +74,7 @@ void decode_load(Decoder& d, const Instruction& in, Op op, Modifiers& mods) {
 void decode_store(Decoder& d, const Instruction& in, Op op, Modifiers& mods) {
     if (mods.take("async")) throw Refused{};
     Selector s{.operation = Operation::store};
-    drop_hints(mods);
+    if (drop_hints(mods)) op.small = BlockRaces::strong;
     const Space space = space_taken(mods);
     s.vector = static_cast<std::uint8_t>(vector_taken(mods));
     s.type = mods.type();

@@ -306,6 +306,13 @@ void EmulatedDevice::launch(const BoundSequence& bound, const Launch& launch, st
                                 .cc = identity_.limits.cc,
                                 .sm_count = std::max(1, identity_.limits.sm_count),
                                 .printed = options_.printed ? options_.printed : &printed};
+    // Blocks of a cluster have a barrier of their own, and blocks that run alone meet no others.
+    const std::uint64_t count = std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
+    const bool clusters = std::uint64_t{state.cluster.x} * state.cluster.y * state.cluster.z > 1;
+    if (options_.checks.races && !clusters && blocks.empty() && count > 1 && count < (1u << 30)) {
+        block_races_.begin(count);
+        state.block_races = &block_races_;
+    }
     pack(launch, *kernel, bound.buffers, state);
     const auto show = [&] {
         if (!printed.empty()) std::fwrite(printed.data(), 1, printed.size(), stdout);

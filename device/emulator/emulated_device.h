@@ -11,6 +11,7 @@
 
 #include "device/device.h"
 #include "device/emulator/block.h"
+#include "device/emulator/block_races.h"
 #include "device/emulator/cost_model.h"
 #include "device/emulator/counters.h"
 #include "device/emulator/fault.h"
@@ -98,6 +99,7 @@ private:
     std::uint64_t launches_ = 0;
     emulator::Counters counters_;
     std::vector<emulator::CountedLaunch> counted_;
+    emulator::BlockRaces block_races_;
     std::optional<emulator::Report> report_;
 };
 

@@ -1,5 +1,6 @@
 // Loads and stores. One row of addresses; lanes side by side, as most are, move as a block.
 #include "device/emulator/accesses.h"
+#include "device/emulator/block_races.h"
 #include "device/emulator/cluster.h"
 #include "device/emulator/fault.h"
 #include "device/emulator/races.h"
@@ -398,6 +399,7 @@ void load(Warp& w, const Op& op, std::uint32_t m) {
     Addresses a;
     if (!addresses_of<bytes>(w, op, m, a, Access::load)) return;
     if (w.checked) check_access<bytes>(w, op, m, a, Access::load);
+    if (w.block_races && a.space == Space::global) w.block_races->read(w, op, m, a.at, bytes);
     if (w.counted) count_access(w, m, a.space, a.at, bytes, Access::load);
     const SpaceView& view = w.views[static_cast<int>(a.space)];
     R* d[V];
@@ -449,12 +451,8 @@ void load(Warp& w, const Op& op, std::uint32_t m) {
 }
 
 template <class M, class R, int V>
-void store(Warp& w, const Op& op, std::uint32_t m) {
+ROWS_INLINE void put(Warp& w, const Op& op, std::uint32_t m, Addresses& a) {
     constexpr std::uint32_t bytes = sizeof(M) * V;
-    Addresses a;
-    if (!addresses_of<bytes>(w, op, m, a, Access::store)) return;
-    if (w.checked) check_access<bytes>(w, op, m, a, Access::store);
-    if (w.counted) count_access(w, m, a.space, a.at, bytes, Access::store);
     const SpaceView& view = w.views[static_cast<int>(a.space)];
     const R* s[V];
     for (int v = 0; v < V; ++v) s[v] = w.row<R>(V == 1 ? op.b : part_of(w, op, v));
@@ -493,6 +491,22 @@ void store(Warp& w, const Op& op, std::uint32_t m) {
             std::memcpy(to + static_cast<std::size_t>(v) * sizeof(M), &x, sizeof x);
         }
     }
+}
+
+template <class M, class R, int V>
+void store(Warp& w, const Op& op, std::uint32_t m) {
+    constexpr std::uint32_t bytes = sizeof(M) * V;
+    Addresses a;
+    if (!addresses_of<bytes>(w, op, m, a, Access::store)) return;
+    if (w.checked) check_access<bytes>(w, op, m, a, Access::store);
+    if (w.counted) count_access(w, m, a.space, a.at, bytes, Access::store);
+    if (__builtin_expect(w.block_races && a.space == Space::global, 0)) {
+        w.block_races->keep(w, m, a.at, bytes);
+        put<M, R, V>(w, op, m, a);
+        w.block_races->write(w, op, m, a.at, bytes);
+        return;
+    }
+    put<M, R, V>(w, op, m, a);
 }
 
 template <class M, class R>

@@ -225,6 +225,7 @@ private:
             w.counted = launch_.counters != nullptr;
             w.races = launch_.checks.races ? &block.races : nullptr;
             w.trace = launch_.trace;
+            w.block_races = launch_.block_races;
             const std::uint32_t left = threads - i * lanes;
             w.present = left >= lanes ? all_lanes : (1u << left) - 1;
             w.local = std::make_unique<std::byte[]>(std::size_t{program.local_bytes} * lanes + 1);
@@ -250,7 +251,7 @@ private:
         block.flights.clear();
         block.warpgroups.clear();
         block.deferred.reset();
-        block.started = false;
+        block.started = block.in_touch = false;
         block.reached = {};
         for (std::vector<std::uint32_t>& one : block.cluster_knowledge) one.clear();
         if (block.shared_states) {

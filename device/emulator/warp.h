@@ -119,11 +119,12 @@ struct Warp {
     std::uint32_t cluster_phase[lanes]{};  ///< in which they did
     std::uint32_t sync_count = 0;          ///< collectives so far: they order the lanes of a warp
     bool checked = false, counted = false;
-    bool watching = false;               ///< registers that products under way write are looked after
-    bool turned = false;                 ///< `stop` is only for going on with another loop
-    std::vector<std::uint8_t> watched;   ///< by 64 bytes of registers
-    class SharedRaces* races = nullptr;  ///< null: not looked for
-    class BlockTrace* trace = nullptr;   ///< null: nothing is timed
+    bool watching = false;                    ///< registers that products under way write are looked after
+    bool turned = false;                      ///< `stop` is only for going on with another loop
+    std::vector<std::uint8_t> watched;        ///< by 64 bytes of registers
+    class SharedRaces* races = nullptr;       ///< null: not looked for
+    class BlockRaces* block_races = nullptr;  ///< likewise, of global memory
+    class BlockTrace* trace = nullptr;        ///< null: nothing is timed
     std::uint64_t steps = 0;
     std::uint64_t clock = 0;  ///< times that the clock was read
 

@@ -23,6 +23,7 @@ struct Faulty {
     unsigned threads = 64;
     unsigned shared = 0;
     unsigned blocks = 1;
+    const char* block = "(0,0,0)";  ///< that is to blame
 };
 
 /// The number of the line that `// here` stands on.
@@ -109,6 +110,33 @@ const Faulty faults[] = {
     {"NeverEnds", Kind::deadlock, "beyond the steps", "while (atomicAdd(x, 0) != 12345) {}  // here"},
     {"SpinsForALaterFlag", Kind::deadlock, "beyond the steps",
      "if (i == 0) y[0] = 0;\n__syncthreads();\nwhile (*reinterpret_cast<volatile int*>(y) == 0) {}  // here"},
+    {"TwoBlocksWriteOneWord", Kind::race, "with a store of block (0,0,0)", "y[threadIdx.x] = blockIdx.x + 1;  // here",
+     64, 0, 2, "(1,0,0)"},
+    {"ABlockReadsWhatAnotherWrites", Kind::race,
+     "a load of global memory conflicts, with nothing that orders the blocks",
+     "if (blockIdx.x == 0) y[threadIdx.x] = 7;\nelse x[threadIdx.x] = y[threadIdx.x] + 1;  // here", 64, 0, 2,
+     "(1,0,0)"},
+    {"ABlockWritesWhatAnotherReads", Kind::race, "at byte 128 of argument 0 (256 bytes), with a load of block (0,0,0)",
+     "if (blockIdx.x == 0) y[threadIdx.x] = x[threadIdx.x];\nelse if (threadIdx.x > 31) x[threadIdx.x] = -9;  // here",
+     64, 0, 2, "(1,0,0)"},
+    {"ABlockWritesWhatManyRead", Kind::race, "with a load of other blocks",
+     "if (blockIdx.x < 2) y[threadIdx.x] = x[threadIdx.x];\nelse if (threadIdx.x > 31) x[threadIdx.x] = -9;  // here",
+     64, 0, 3, "(2,0,0)"},
+    {"ABlockWritesAWordOfWhatAnotherReads", Kind::race,
+     "at byte 132 of argument 0 (256 bytes), with a load of block (0,0,0)",
+     "if (blockIdx.x == 0) reinterpret_cast<int4*>(y)[threadIdx.x] = reinterpret_cast<int4*>(x)[threadIdx.x];\nelse if "
+     "(threadIdx.x == 1) x[33] = -9;  // here",
+     16, 0, 2, "(1,0,0)"},
+    {"ABlockCopiesWhatAnotherWrites", Kind::race, "a load of global memory conflicts",
+     "__shared__ int s[64];\nif (blockIdx.x == 0) { y[threadIdx.x] = 7; return; }\n__pipeline_memcpy_async(s + "
+     "threadIdx.x, y + threadIdx.x, 4);  // here\n__pipeline_commit();\n__pipeline_wait_prior(0);\nx[threadIdx.x] = "
+     "s[threadIdx.x];",
+     64, 0, 2, "(1,0,0)"},
+    {"AFenceAloneOrdersNothing", Kind::race, "with a store of block (0,0,0)",
+     "if (blockIdx.x == 0) y[threadIdx.x] = 7;\n__threadfence();\nif (blockIdx.x == 1) x[threadIdx.x] = "
+     "y[threadIdx.x];  "
+     "// here",
+     64, 0, 2, "(1,0,0)"},
     {"Trap", Kind::crashed, "trap", "if (i == 3) __trap();  // here\ny[i] = i;"},
     {"Assertion", Kind::crashed, "the assertion 'i < 40'",
      "#undef NDEBUG\n#define STR(x) #x\nextern __device__ void __assertfail(const char*, const char*, unsigned, const "
@@ -137,8 +165,8 @@ TEST_P(Faults, AreReportedWithTheirLine) {
     } catch (const DeviceFailure& failure) {
         EXPECT_EQ(failure.fault().kind, fault.kind) << failure.what();
         EXPECT_THAT(failure.what(), HasSubstr(fault.words));
-        EXPECT_THAT(failure.what(), ContainsRegex(marked_line(source) + "( |$)"));  // of a race, either side
-        EXPECT_THAT(failure.what(), HasSubstr("of 'kernel', block (0,0,0), thread ("));
+        EXPECT_THAT(failure.what(), ContainsRegex(marked_line(source) + "( |\\)|$)"));  // of a race, either side
+        EXPECT_THAT(failure.what(), HasSubstr(std::string{"of 'kernel', block "} + fault.block + ", thread ("));
         EXPECT_FALSE(failure.fault().sticky);
     }
     // The device lives on.
@@ -167,6 +195,7 @@ struct Right {
     const char* name;
     const char* body;
     unsigned threads = 64;
+    unsigned blocks = 1;
 };
 const Right rights[] = {
     {"Barriers",
@@ -193,6 +222,25 @@ const Right rights[] = {
      "__shared__ int lock, sum;\nif (i == 0) lock = sum = 0;\n__syncthreads();\nbool done = false;\nwhile (!done) if "
      "(atomicCAS(&lock, 0, 1) == 0) { atomicAdd(&sum, 1); __threadfence_block(); atomicExch(&lock, 0); done = true; "
      "}\n__syncthreads();\ny[i] = atomicAdd(&sum, 0);"},
+    {"BlocksWriteTheSame", "y[threadIdx.x] = 3;", 64, 3},
+    {"BlocksReadTheSame", "y[i] = x[threadIdx.x];", 32, 2},
+    {"BlocksHaveHalvesOfAWord", "reinterpret_cast<unsigned short*>(y)[2 * threadIdx.x + blockIdx.x] = i;", 64, 2},
+    {"BlocksAddToOneWord", "atomicAdd(x, 1);\ny[i] = i;", 32, 2},
+    {"TheLastBlockAddsUp",
+     "__shared__ int before;\ny[i] = i;\n__threadfence();\n__syncthreads();\nif (threadIdx.x == 0) before = "
+     "atomicAdd(x + 1, 1);\n__syncthreads();\nif (before == 2) y[32 + threadIdx.x] = y[threadIdx.x] + y[16 + "
+     "threadIdx.x];",
+     16, 2},
+    {"ABlockWaitsForAFlag",
+     "volatile int* flag = x;\nif (blockIdx.x == 0) {\ny[threadIdx.x] = 5;\n__threadfence();\n__syncthreads();\nif "
+     "(threadIdx.x == 0) *flag = 77;\n} else {\nif (threadIdx.x == 0) while (*flag != 77) {}\n__syncthreads();\ny[32 + "
+     "threadIdx.x] = y[threadIdx.x];\n}",
+     32, 2},
+    {"ALaterBlockSetsTheFlag",
+     "volatile int* flag = x;\nif (blockIdx.x == 1) {\ny[threadIdx.x] = 5;\n__threadfence();\n__syncthreads();\nif "
+     "(threadIdx.x == 0) *flag = 77;\n} else {\nif (threadIdx.x == 0) while (*flag != 77) {}\n__syncthreads();\ny[32 + "
+     "threadIdx.x] = y[threadIdx.x];\n}",
+     32, 2},
     {"BytesOfOneWord", "__shared__ unsigned char s[64];\ns[i] = i;\n__syncthreads();\ny[i] = s[63 - i];", 64},
 };
 
@@ -205,7 +253,8 @@ TEST_P(RightKernels, AreNotReported) {
     Kernel kernel{compiled(source_of(like))};
     kernel.buffer(std::vector<int>(n, 1));
     kernel.empty(n * sizeof(int));
-    EXPECT_NO_THROW(kernel.run("kernel", {1}, {GetParam().threads}, {BufferArgument{0}, BufferArgument{1}, value(n)}));
+    EXPECT_NO_THROW(kernel.run("kernel", {GetParam().blocks}, {GetParam().threads},
+                               {BufferArgument{0}, BufferArgument{1}, value(n)}));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RightKernels, testing::ValuesIn(rights),
