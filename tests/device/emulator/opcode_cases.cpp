@@ -512,6 +512,8 @@ void give_what_the_manual_says(const Ground& ground, const Form& form) {
         for (std::size_t i = 0; i < count && wrong < 3; ++i) {
             const bool idle = rows == 2 && i & 4;
             if (!idle && ground.hardware && is_open(form, in[1][i])) continue;
+            // The assembler of driver 580.159.04 leaves the guard of this one out for sm_90: idle lanes get an answer, too.
+            if (idle && ground.hardware && form.opcode == "testp.subnormal.f32") continue;
             const U want = idle ? kept : form.reference(in[0][i], in[1][i], in[2][i]);
             if (idle ? got[i] == kept : agree(got[i], want, form, ground.hardware)) continue;
             ++wrong;
