@@ -122,7 +122,7 @@ TEST_F(WorkerOnGpu, AModelPredictsBeforeTheFirstTrial) {
     if (predictions.model.empty()) GTEST_SKIP() << "no part is like " << bench->device().name;
     EXPECT_GT(predictions.time_us[0].value_or(0), 0);
     EXPECT_FALSE(predictions.time_us[1]);
-    EXPECT_FALSE(predictions.time_us[2]);
+    EXPECT_FALSE(predictions.time_us[2]) << *predictions.time_us[2] << " us, and " << try_one(*bench, configs[2]).reason;
     const Outcome measured = try_one(*bench, bad_kernel("good"));
     EXPECT_TRUE(measured.ok() && !measured.predicted) << measured.reason;
     std::printf("  predicted as on %s %.1f us, measured %.1f us\n", predictions.model.c_str(),
