@@ -22,6 +22,9 @@ namespace {
 
 constexpr std::array<std::string_view, 3> fixed{"--std=c++17", "--ptxas-options=-v", "-lineinfo"};
 
+/// From 12.9 on NVRTC keeps what it compiled, where there is a driver, and gives it again without the assembler's log.
+bool has_cache(const Nvrtc& found) noexcept { return found.major > 12 || (found.major == 12 && found.minor >= 9); }
+
 inline constexpr auto destroy_program = [](nvrtcProgram program) noexcept {
     nvrtc().calls.nvrtcDestroyProgram(&program);
 };
@@ -124,6 +127,16 @@ std::vector<KernelInfo> describe_kernels(const CompileRequest& request, nvrtcPro
     return kernels;
 }
 
+/// Whether it came from NVRTC's cache, and what only the log tells may matter: how much is spilled, and remarks on
+/// asynchronous products and on register counts that change.
+bool lost_its_log(const CompileResult& result) {
+    const Artefact& made = result.artefact;
+    if (made.kernels.empty() || !read_compile_log(result.log).functions.empty()) return false;
+    const std::vector<CubinKernel> kernels = read_cubin(made.cubin).kernels;
+    return std::ranges::any_of(kernels, &CubinKernel::spills) || made.ptx.find("wgmma.mma_async") != std::string::npos ||
+           made.ptx.find("setmaxnreg") != std::string::npos;
+}
+
 /// A name for what a precompiled header holds. NVRTC knows one again by the text before the header stop and by its
 /// options, and does not look into headers that it was handed in memory: a changed header under an old name would go
 /// unseen. So each content gets a folder of its own.
@@ -209,6 +222,11 @@ Compiler::Compiler(std::span<const std::string> include_folders) {
 Compiler::~Compiler() = default;
 
 CompileResult Compiler::compile(const CompileRequest& request) {
+    CompileResult result = compile(request, false);
+    return result.ok && lost_its_log(result) ? compile(request, true) : result;
+}
+
+CompileResult Compiler::compile(const CompileRequest& request, bool anew) {
     const Nvrtc& compiler = nvrtc();
     const std::string arch =
         nearest_arch(request.arch, compiler.archs, fmt::format("NVRTC {}.{}", compiler.major, compiler.minor));
@@ -219,6 +237,7 @@ CompileResult Compiler::compile(const CompileRequest& request) {
 
     std::vector<std::string> options{"-arch=" + arch};
     options.insert(options.end(), fixed.begin(), fixed.end());
+    if (anew && has_cache(compiler)) options.emplace_back("--no-cache");
     options.insert(options.end(), include_options_.begin(), include_options_.end());
     const bool precompile =
         request.precompiled_headers && compiler.calls.nvrtcGetPCHCreateStatus && has_header_stop(request.source);

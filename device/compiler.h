@@ -71,6 +71,8 @@ public:
     static std::span<const std::string_view> fixed_options() noexcept;
 
 private:
+    CompileResult compile(const CompileRequest& request, bool anew);  ///< anew: whatever NVRTC has kept
+
     std::unique_ptr<TemporaryFolder> header_folder_;  ///< made at the first source that can use it
     std::vector<std::string> include_options_;
 };

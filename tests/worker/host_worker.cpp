@@ -75,7 +75,9 @@ std::string ptx_of(const std::string& entry) {
     };
     const std::string stores = ".loc 1 27 9\nst.global.f32 [%rd4], %f2;\n";
     if (entry == "null_write" || entry == "good" || entry == "traps") return kernel("u64", stores);
-    if (entry == "out_of_bounds") return kernel("u64", stores + ".loc 1 34 9\nst.global.f32 [%rd4+4], %f2;\n");
+    if (entry == "out_of_bounds")
+        return kernel("u64", stores + "sub.s32 %r5, %r1, 1; setp.eq.s32 %p2, %r4, %r5;\n"
+                                      ".loc 1 34 9\n@%p2 st.global.f32 [%rd4+4], %f2;\n");
     if (entry == "hang") return kernel("u64", "around: bra around;");
     return {};
 }
