@@ -1,7 +1,8 @@
 // How well the cost model orders configs that a GPU has timed, and which weights would order them better.
 //
-//   autotune tune gemm m=4096,n=4096,k=4096,dtype=bf16 --strategy random --budget 64 --fresh --db none --json >
-//   gemm.jsonl model_fit h200 gemm.jsonl ...
+//   autotune tune gemm m=4096,n=4096,k=4096,dtype=bf16 --strategy random --budget 64 --json > gemm.jsonl
+//
+//   model_fit h200 gemm.jsonl ...
 //
 // Each config of a record is compiled for the part and predicted; no GPU is needed, NVRTC is. Every other config fits
 // the weights, the rest judges them. best 1, best 10: the fastest of those that are predicted first, over the fastest
@@ -61,20 +62,29 @@ public:
         config = instance_.resolve(config);
         const LaunchSequence sequence = instance_.launches(config, 1);
         BoundSequence bound{.sequence = &sequence, .module = {}, .buffers = buffers_};
+        const Freeing freeing{*device_, bound, buffers_.size()};
         for (const SourceSpec& source : instance_.sources(config)) {
             bound.module = device_->load(compiled(source));
             bound.others.emplace_back(source.source, bound.module);
         }
         for (const ScratchBuffer& scratch : sequence.scratch)
             bound.buffers.push_back(device_->reserve(scratch.bytes, 0, DType::u8, nullptr));
-        std::vector<emulator::LaunchWork> works = device_->launch_works(bound);
-        for (std::size_t i = buffers_.size(); i < bound.buffers.size(); ++i) device_->release(bound.buffers[i]);
-        for (const auto& [name, module] : bound.others) device_->unload(module);
-        return works;
+        return device_->launch_works(bound);
     }
     const DeviceIdentity& identity() const { return device_->identity(); }
 
 private:
+    /// What a config brought along goes with it, whether it could be modelled or not.
+    struct Freeing {
+        EmulatedDevice& device;
+        const BoundSequence& bound;
+        std::size_t own;  ///< buffers that stay
+        ~Freeing() {
+            for (std::size_t i = own; i < bound.buffers.size(); ++i) device.release(bound.buffers[i]);
+            for (const auto& [name, module] : bound.others) device.unload(module);
+        }
+    };
+
     static const Op& op_named(const std::string& name) {
         for (const Op& op : builtin_ops())
             if (op.name == name) return op;

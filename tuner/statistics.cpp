@@ -42,7 +42,8 @@ std::vector<double> ranks_of(std::span<const double> values) {
     std::ranges::sort(order, {}, [&](std::size_t i) { return values[i]; });
     std::vector<double> ranks(values.size());
     for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
-        while (end < order.size() && values[order[end]] == values[order[begin]]) ++end;
+        do ++end;
+        while (end < order.size() && values[order[end]] == values[order[begin]]);
         for (std::size_t i = begin; i < end; ++i) ranks[order[i]] = static_cast<double>(begin + 1 + end) / 2;
     }
     return ranks;

@@ -1,6 +1,7 @@
 #include "tuner/tune.h"
 
 #include <algorithm>
+#include <cmath>
 #include <chrono>
 #include <deque>
 #include <limits>
@@ -127,7 +128,7 @@ private:
         });
         std::vector<Expectation> expected;
         for (std::size_t i = 0; i < pool_.size(); ++i) {
-            if (!predictions.time_us[i]) continue;
+            if (!predictions.time_us[i] || !std::isfinite(*predictions.time_us[i])) continue;
             predicted_us_[pool_[i]] = *predictions.time_us[i];
             if (pool_[i] != space_.default_number()) expected.push_back({pool_[i], *predictions.time_us[i]});
         }

@@ -1,6 +1,7 @@
 #include "device/emulator/block_trace.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "device/emulator/block.h"
 
@@ -8,7 +9,7 @@ namespace autotune::emulator {
 namespace {
 
 constexpr double barrier_clocks = 12, cluster_clocks = 190, schedulers = 4;
-constexpr std::size_t most_watched = 256;
+constexpr std::size_t most_watched = 256, most_ready_bytes = std::size_t{1} << 28;
 constexpr std::uint64_t sector_bytes = 32, line_sectors = 4;
 
 /// Of a load that L1 does not serve. Blocks run in step: all of them wait for the first that touches a sector.
@@ -46,10 +47,14 @@ bool BlockTrace::select(const Block& block) {
     if (block.number == block_number_) return block_ != nullptr;
     block_number_ = block.number;
     const auto found = blocks_.find(block.number);
-    if (found != blocks_.end())
+    if (found != blocks_.end()) {
         block_ = &found->second;
-    else
-        block_ = blocks_.size() < most_watched ? &blocks_[block.number] : nullptr;
+    } else {
+        const std::size_t bytes = (costs_.register_count + 1) * sizeof(double) * block.warps.size();
+        const std::size_t most =
+            std::clamp<std::size_t>(most_ready_bytes / std::max<std::size_t>(bytes, 1), 1, most_watched);
+        block_ = blocks_.size() < most ? &blocks_[block.number] : nullptr;
+    }
     return block_ != nullptr;
 }
 
@@ -133,10 +138,9 @@ void BlockTrace::order(Warps& w, BlockState& block, Warp& warp, const Op& op, co
             if (mask != warp.live) return;  // it comes here once more, with the others
             end_run(w);
             const std::uint32_t number = first_lane(op.a) % 16;
-            std::vector<double>& turns = block.barriers[number];
-            const std::size_t turn = w.turns[number]++;
-            if (turns.size() <= turn) turns.resize(turn + 1);
-            turns[turn] = std::max(turns[turn], w.now);
+            const std::size_t turn = w.turns[number]++ % BlockState::turns;
+            double& arrived = block.barriers[number][turn];
+            arrived = std::max(arrived, w.now);
             if (cost.order == OpOrder::barrier) {
                 w.barrier = static_cast<int>(number);
                 w.turn = turn;
@@ -160,6 +164,11 @@ void BlockTrace::order(Warps& w, BlockState& block, Warp& warp, const Op& op, co
         case OpOrder::commit: {
             Warps::Groups& groups = cost.kind == CodeKind::branch ? w.products : w.copies;
             groups.done.push_back(std::exchange(groups.open, 0));
+            constexpr std::size_t most_groups = 64;  // older ones are taken to be done with the next
+            if (groups.done.size() > most_groups) {
+                groups.done[1] = std::max(groups.done[0], groups.done[1]);
+                groups.done.erase(groups.done.begin());
+            }
             return;
         }
         case OpOrder::wait: {
@@ -287,8 +296,7 @@ double BlockTrace::path(BlockState& block) {
     double path = 0;
     for (Warps& w : block.warps) {
         settle(w, block);
-        end_run(w);
-        path = std::max(path, w.now);
+        path = std::max({path, w.now + w.slots, w.last});
     }
     return path;
 }

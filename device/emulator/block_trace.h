@@ -57,6 +57,7 @@ public:
     /// A bulk copy tells an mbarrier of a block of the cluster that it is done.
     void lands(const Block& block, std::uint32_t barrier, std::uint32_t bytes);
 
+    bool watched(std::uint64_t block) const { return blocks_.contains(block); }
     /// Clocks that the slowest warp of a block took; 0: it was not watched.
     double path(std::uint64_t block);
     /// The mean of the blocks that ran.
@@ -85,8 +86,9 @@ private:
     };
     struct BlockState {
         std::vector<Warps> warps;
-        std::array<std::vector<double>, 16> barriers;  ///< by turn: when the last warp arrived
-        std::map<std::uint32_t, double> phases;        ///< by mbarrier: likewise
+        static constexpr std::size_t turns = 4;  ///< of a barrier that are told apart: no warp is further ahead
+        std::array<std::array<double, turns>, 16> barriers{};  ///< by turn: when the last warp arrived
+        std::map<std::uint32_t, double> phases;                ///< by mbarrier: likewise
     };
 
     bool select(const Block& block);

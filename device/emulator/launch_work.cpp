@@ -133,12 +133,14 @@ LaunchWork EmulatedDevice::launch_work(const BoundSequence& bound, const Launch&
     };
     if (whole) {
         for (std::uint32_t turn = 0; turn < one.repeat; ++turn) {
+            emulator::BlockTrace of_turn{costs, machine, l1};  // the last one stands for all: `repeat` multiplies it
             counted.edge = {};
-            look({}, edge, counted.edge);
+            look({}, of_turn, counted.edge);
+            if (turn + 1 < one.repeat) continue;
+            work.interior = work.edge = of_turn.finish();
+            work.last_path = work.edge.path_clocks;
+            work.dram_bytes = dram_bytes(of_turn.sectors(), work.blocks / std::max(1.0, work.edge.blocks));
         }
-        work.interior = work.edge = edge.finish();
-        work.last_path = work.edge.path_clocks;
-        work.dram_bytes = dram_bytes(edge.sectors(), 1);
         return work;
     }
     const std::uint64_t last = blocks - 1;
@@ -147,6 +149,7 @@ LaunchWork EmulatedDevice::launch_work(const BoundSequence& bound, const Launch&
     work.last_path = work.edge.path_clocks;
     const std::uint64_t held = static_cast<std::uint64_t>(work.resident) * static_cast<std::uint64_t>(machine.sm_count);
     sample(blocks - counted.edge.blocks, [&](std::uint64_t block) {
+        if (trace.watched(block)) return std::pair{std::uint64_t{0}, std::uint64_t{0}};  // with its cluster
         const auto took = look({&block, 1}, trace, counted.interior);
         if (block + held >= blocks) work.last_path = std::max(work.last_path, trace.path(block));
         return took;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <string_view>
 
 #include "device/emulator/parts.h"
@@ -74,7 +73,6 @@ Machine machine_of(const DeviceIdentity& identity) {
               .l1_kib = core.l1_kib,
               .l2_gbs = 0,
               .dram_gbs = std::max(1.0, identity.bandwidth_gbs * 0.9),
-              .l2_kib = static_cast<double>(identity.limits.l2_bytes) / 1024,
               .shared_latency = core.shared_latency,
               .l1_latency = core.l1_latency,
               .l2_latency = core.l2_latency,

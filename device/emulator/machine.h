@@ -16,7 +16,6 @@ struct Machine {
     double l1_bytes = 128;       ///< that it moves a clock, from shared memory and L1
     double l1_kib = 128;         ///< L1 and shared memory together
     double l2_gbs = 1000, dram_gbs = 100;
-    double l2_kib = 4096;
     double shared_latency = 25, l1_latency = 33, l2_latency = 220, dram_latency = 450;
     double arithmetic_latency = 4;
 };

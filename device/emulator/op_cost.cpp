@@ -116,6 +116,7 @@ Price price_of_conversion(const Name& name) {
 }
 
 Price price_of_copy(const Name& name) {
+    if (name.has("bulk") && (name.has("commit_group") || name.has("wait_group"))) return {};  // groups of their own
     if (name.has("wait_group") || name.has("wait_all")) return {.order = OpOrder::wait};
     if (name.has("commit_group")) return {.order = OpOrder::commit};
     if (name.has("bulk")) return {};

@@ -57,7 +57,9 @@ public:
             {
                 std::unique_lock lock{answers_->mutex};
                 if (answers_->done == configs_.size()) break;
-                answers_->changed.wait_for(lock, std::chrono::milliseconds{100});
+                answers_->changed.wait_for(lock, std::chrono::milliseconds{100}, [&] {
+                    return !answers_->compiled.empty() || answers_->done == configs_.size();
+                });
                 compiled.swap(answers_->compiled);
             }
             for (auto& [config, result] : compiled) {

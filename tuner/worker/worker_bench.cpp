@@ -258,11 +258,19 @@ Predictions RealBench::predict(std::span<const Config> configs, const std::funct
         lanes.back()->desk.set_main(whole);
         modelling.push_back({&lanes.back()->lane, &lanes.back()->desk});
     }
-    Predictions predictions{.model = emulated_device(*part)->name,
-                            .time_us = predict_times(instance(), configs, store_, modelling, go_on)};
-    for (const auto& one : lanes) one->lane.thread().post([&lane = one->lane] { lane.abandon(); });
-    for (const auto& one : lanes) one->lane.thread().run([] {});
-    return predictions;
+    const auto end_lanes = [&] {  // before their desks go, which a job may be using
+        for (const auto& one : lanes) one->lane.thread().post([&lane = one->lane] { lane.abandon(); });
+        for (const auto& one : lanes) one->lane.thread().run([] {});
+    };
+    try {
+        Predictions predictions{.model = emulated_device(*part)->name,
+                                .time_us = predict_times(instance(), configs, store_, modelling, go_on)};
+        end_lanes();
+        return predictions;
+    } catch (...) {
+        end_lanes();
+        throw;
+    }
 }
 
 // ---- Trials.
