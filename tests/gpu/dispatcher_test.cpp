@@ -50,15 +50,19 @@ std::vector<float> softmax(const std::vector<float>& x, std::int64_t rows, std::
 class Softmax {
 public:
     Softmax(std::int64_t rows, std::int64_t cols) : shape_{rows, cols}, x_(static_cast<std::size_t>(rows * cols)) {
-        std::mt19937 random{7};
-        std::normal_distribution<float> normal;
-        for (float& value : x_) value = normal(random);
-        want_ = softmax(x_, rows, cols);
         for (OwnedMemory* memory : {&device_x_, &device_y_}) {
             CUdeviceptr address = 0;
             check(driver().cuMemAlloc(&address, bytes()), "allocating {} bytes", bytes());
             *memory = OwnedMemory{address};
         }
+        renew(7);
+    }
+    /// Other values in the same place, and y poisoned.
+    void renew(unsigned seed) {
+        std::mt19937 random{seed};
+        std::normal_distribution<float> normal;
+        for (float& value : x_) value = normal(random);
+        want_ = softmax(x_, shape_[0], shape_[1]);
         check(driver().cuMemcpyHtoD(device_x_.get(), x_.data(), bytes()), "copying x");
         clear();
     }
@@ -173,7 +177,46 @@ TEST_F(DispatcherOnGpu, ACapturedCallReplays) {
     CUgraphExec exec = nullptr;
     check(driver().cuGraphInstantiate(&exec, graph, 0), "making the graph executable");
     const OwnedGraphExec owned_exec{exec};
+    for (unsigned replay = 0; replay < 1000; ++replay) {
+        if (replay % 50 == 0)
+            data.renew(replay);
+        else
+            data.clear();
+        check(driver().cuGraphLaunch(exec, raw), "replaying");
+        check(driver().cuStreamSynchronize(raw), "waiting");
+        ASSERT_LT(data.error(), 1e-6) << "replay " << replay;
+    }
+}
+
+TEST_F(DispatcherOnGpu, UnderCaptureTheLoadedDefaultStandsInForAWinnerThatIsNotLoaded) {
+    Softmax data{256, 2048};
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("softmax");
+    CUstream raw = nullptr;
+    check(driver().cuStreamCreate(&raw, CU_STREAM_NON_BLOCKING), "making a stream");
+    const OwnedStream stream{raw};
+    EXPECT_EQ(dispatcher.launch(handle, data.tensors(), {}, raw).rung, Rung::default_config);
+    tuned(256, 2048, "two_pass");
+    dispatcher.refresh();
+    check(driver().cuStreamSynchronize(raw), "waiting");
+
+    CUgraph graph = nullptr;
+    check(driver().cuStreamBeginCapture(raw, CU_STREAM_CAPTURE_MODE_GLOBAL), "beginning a capture");
+    const Decision captured = dispatcher.launch(handle, data.tensors(), {}, raw);
+    check(driver().cuStreamEndCapture(raw, &graph), "ending a capture");
+    const OwnedGraph owned{graph};
+    EXPECT_TRUE(captured.launched) << captured.why;
+    EXPECT_EQ(captured.rung, Rung::default_config) << captured.why;
+    CUgraphExec exec = nullptr;
+    check(driver().cuGraphInstantiate(&exec, graph, 0), "making the graph executable");
+    const OwnedGraphExec owned_exec{exec};
+    data.clear();
     check(driver().cuGraphLaunch(exec, raw), "replaying");
+    check(driver().cuStreamSynchronize(raw), "waiting");
+    EXPECT_LT(data.error(), 1e-6);
+
+    data.clear();
+    EXPECT_EQ(dispatcher.launch(handle, data.tensors(), {}, raw).rung, Rung::exact);
     check(driver().cuStreamSynchronize(raw), "waiting");
     EXPECT_LT(data.error(), 1e-6);
 }
