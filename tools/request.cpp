@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "autotune/error.h"
+#include "tools/db.h"
 #include "tools/help.h"
 #include "tools/subcommands.h"
 #include "tools/version.h"
@@ -220,15 +221,16 @@ Error unknown_flag(const CLI::App& app, const Subcommand& sub, const std::string
                  guess.empty() ? fmt::format("autotune {} --help", sub.name) : "");
 }
 
-Parsed parse_subcommand(const Subcommand& sub, std::vector<std::string> arguments) {
+Parsed parse_subcommand(const Subcommand& sub, std::vector<std::string> arguments, const DbVerb* verb = nullptr) {
     Request request;
     Texts texts;
-    request.subcommand = sub.name;
+    request.subcommand = verb ? "db" : sub.name;
     CLI::App app{std::string{sub.about}};
     app.name(fmt::format("autotune {}", sub.name));
     app.allow_extras();
     app.footer(fmt::format("Example: {}\n{}", sub.example, exit_codes));
     add_flags(app, sub.flags, request, texts);
+    if (verb) request.db_run = verb->declare ? verb->declare(app) : verb->run;
     std::ranges::reverse(arguments);  // CLI11 takes a vector from its end
     try {
         app.parse(arguments);
@@ -262,9 +264,37 @@ Parsed parse_subcommand(const Subcommand& sub, std::vector<std::string> argument
     return {.request = request, .text = {}};
 }
 
+std::string db_help() {
+    std::string text = fmt::format("autotune db: {}\n\n", subcommand_named("db")->about);
+    for (const DbVerb& verb : db_verbs()) text += fmt::format("  {:<15}{}\n", verb.name, verb.about);
+    text += "\n  autotune db VERB --help    the flags of one\n\nExamples:\n";
+    for (const DbVerb& verb : db_verbs()) text += fmt::format("  {}\n", verb.example);
+    return text + '\n' + std::string{exit_codes};
+}
+
+/// words: what follows `db`.
+Parsed parse_db(std::vector<std::string> words) {
+    if (words.empty() || words[0] == "-h" || words[0] == "--help") return {.request = std::nullopt, .text = db_help()};
+    const DbVerb* verb = db_verb_named(words[0]);
+    if (!verb) {
+        std::vector<std::string> names;
+        for (const DbVerb& row : db_verbs()) names.emplace_back(row.name);
+        throw usage(words[0].starts_with('-')
+                        ? fmt::format("a verb comes before '{}'", words[0])
+                        : fmt::format("there is no verb '{}' for db{}", words[0], did_you_mean(words[0], names)),
+                    "autotune db --help");
+    }
+    words.erase(words.begin());
+    const std::string name = fmt::format("db {}", verb->name);
+    return parse_subcommand({name, verb->about, verb->example, verb->flags, run_db}, std::move(words), verb);
+}
+
 /// `autotune help [TOPIC]`: a page, or the flags of a subcommand.
 std::string help_text(const std::vector<std::string>& words) {
     if (words.size() < 2) return general_help();
+    if (words[1] == "db" && words.size() < 4)
+        return parse_db(words.size() < 3 ? std::vector<std::string>{} : std::vector{words[2], std::string{"--help"}})
+            .text;
     if (words.size() > 2) throw usage(fmt::format("'{}' is one word too many for help", words[2]), "autotune help");
     if (const Subcommand* sub = subcommand_named(words[1])) return parse_subcommand(*sub, {"--help"}).text;
     std::vector<std::string> names;
@@ -332,7 +362,7 @@ Parsed parse_request(int count, const char* const* arguments) {
                     "autotune help");
     }
     words.erase(words.begin());
-    return parse_subcommand(*sub, words);
+    return sub->run == run_db ? parse_db(std::move(words)) : parse_subcommand(*sub, words);
 }
 
 }  // namespace autotune

@@ -2,6 +2,7 @@
 #define AUTOTUNE_TOOLS_REQUEST_H
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +27,10 @@ ProblemText problem_from_text(std::string_view text);
 
 /// Reads `60s`, `2m`, `1h`, `200` (trials), or both as `60s,200`. Throws Error{usage}.
 Budget budget_from_text(std::string_view text);
+
+struct Request;
+/// Runs a verb of `autotune db` with the flags of its own that it was parsed with.
+using DbRun = std::function<int(const Request& request, Console& console)>;
 
 /// A command line, read. Which flags a subcommand takes stands in its row of the table in request.cpp.
 struct Request {
@@ -59,6 +64,7 @@ struct Request {
     bool show = false;                        ///< ops --show: the op's files
     std::string folder;                       ///< new DIR
     std::string output;                       ///< -o
+    DbRun db_run;                             ///< db VERB
 };
 
 /// What a parse gave: a request, or text to print and leave with exit code 0 (help, version).

@@ -20,6 +20,7 @@ int run_verify(const Request& request, Console& console);
 int run_check(const Request& request, Console& console);
 int run_build(const Request& request, Console& console);
 int run_new(const Request& request, Console& console);
+int run_db(const Request& request, Console& console);
 int run_doctor(const Request& request, Console& console);
 int run_selftest(const Request& request, Console& console);
 

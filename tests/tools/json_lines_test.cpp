@@ -49,7 +49,7 @@ TEST_F(JsonLines, EachIsInTheSchemaAndTheSchemaHasNoOther) {
     expect_lines(scripted("verify softmax --json", "SCRIPTED_FAILS='" + best + "'"), "verify of a wrong config");
 
     for (const std::string words :
-         {"ops --json", "space gemm --gpu sm_80 --json", "doctor --json",
+         {"ops --json", "db path --json", "space gemm --gpu sm_80 --json", "doctor --json",
           "check softmax --gpu sm_86 --json --problem rows=4,cols=64,dtype=f32",
           "build softmax rows=4,cols=64,dtype=f32 --gpu sm_86 --budget 1 --json", "tune softmx --json"})
         expect_lines(run(words), words);

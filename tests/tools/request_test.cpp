@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "autotune/error.h"
+#include "tools/db.h"
 #include "tools/help.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
@@ -230,6 +231,30 @@ TEST(Request, EverySubcommandPrintsItsOwnHelp) {
         EXPECT_NE(parsed.text.find(std::string{row.about}), std::string::npos) << parsed.text;
         EXPECT_NE(parsed.text.find("Exit codes"), std::string::npos);
     }
+}
+
+TEST(Request, EveryVerbOfDbPrintsItsOwnHelpAndItsExampleCanBeTyped) {
+    EXPECT_EQ(help_on({"db"}).substr(0, 12), "autotune db:");
+    for (const DbVerb& verb : db_verbs()) {
+        const std::string name{verb.name};
+        EXPECT_NE(help_on({"db"}).find(std::string{verb.about}), std::string::npos) << name;
+        const std::string text = help_on({"db", name.c_str()});
+        EXPECT_NE(text.find(std::string{verb.about}), std::string::npos) << text;
+        EXPECT_NE(text.find("Exit codes"), std::string::npos) << text;
+        const std::vector<std::string> words = words_of(std::string{verb.example.substr(9)});
+        std::vector<const char*> pointers;
+        for (const std::string& word : words) pointers.push_back(word.c_str());
+        const Parsed parsed = parse_request(static_cast<int>(pointers.size()), pointers.data());
+        ASSERT_TRUE(parsed.request.has_value()) << verb.example;
+        EXPECT_TRUE(parsed.request->db_run) << verb.example;
+    }
+}
+
+TEST(Request, AVerbOfDbThatThereIsNotIsAnsweredWithTheNearest) {
+    EXPECT_EQ(message_of({"db", "paths"}), "there is no verb 'paths' for db; did you mean 'path'?");
+    EXPECT_EQ(message_of({"db", "--json"}), "a verb comes before '--json'");
+    EXPECT_EQ(message_of({"db", "path", "--jsn"}), "there is no flag '--jsn'; did you mean '--json'?");
+    EXPECT_EQ(message_of({"db", "path", "here"}), "'here' is one word too many for db path");
 }
 
 TEST(Request, APriorIsAModelOrNoneAndOfSearchesOnly) {

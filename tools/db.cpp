@@ -1,0 +1,24 @@
+#include "tools/db.h"
+
+#include <algorithm>
+#include <array>
+
+#include "tools/subcommands.h"
+
+namespace autotune {
+
+std::span<const DbVerb> db_verbs() {
+    static const std::array table{
+        db_path(),
+    };
+    return table;
+}
+
+const DbVerb* db_verb_named(std::string_view name) {
+    const auto found = std::ranges::find(db_verbs(), name, &DbVerb::name);
+    return found == db_verbs().end() ? nullptr : &*found;
+}
+
+int run_db(const Request& request, Console& console) { return request.db_run(request, console); }
+
+}  // namespace autotune
