@@ -36,6 +36,7 @@ Dispatcher::Dispatcher(Options options) : impl_{std::make_unique<Impl>(std::move
 Dispatcher::~Dispatcher() = default;
 
 Handle Dispatcher::prepare(std::string_view op_name, const FieldValues& fields) {
+    impl_->refuse_child();
     const std::lock_guard lock{impl_->mutex};
     const Op& op = impl_->ops().find(op_name);
     for (const auto& site : impl_->sites)
@@ -85,6 +86,7 @@ Decision Dispatcher::launch(const Handle& handle, std::span<const TensorArgument
                         1, std::memory_order_relaxed);
                     Decision decision = plan->decision;
                     decision.launched = true;
+                    if (impl.kernels_wanted.load(std::memory_order_relaxed)) impl.load_wanted(device, stream);
                     return decision;
                 }
                 failed = plan->candidate;
@@ -121,8 +123,9 @@ Decision Dispatcher::ready(const Handle& handle, std::span<const TensorArgument>
 }
 
 void Dispatcher::refresh() {
+    if (impl_->in_child()) return;
     const std::lock_guard lock{impl_->mutex};
-    impl_->look_for_news(true);
+    if (!impl_->frozen) impl_->look_for_news(true);
 }
 
 std::array<std::uint64_t, rung_names.size()> Dispatcher::counts() const noexcept {
@@ -134,6 +137,7 @@ std::array<std::uint64_t, rung_names.size()> Dispatcher::counts() const noexcept
 }
 
 std::vector<Miss> Dispatcher::misses() const {
+    if (impl_->in_child()) return {};
     const std::lock_guard lock{impl_->mutex};
     std::vector<Miss> misses;
     for (const auto& [name, miss] : impl_->missed) misses.push_back(miss);
@@ -141,11 +145,16 @@ std::vector<Miss> Dispatcher::misses() const {
 }
 
 Explanation Dispatcher::explain(std::string_view op_name, const FieldValues& problem, int device) const {
+    impl_->refuse_child();
     const std::lock_guard lock{impl_->mutex};
     const DeviceIdentity identity = identify(device);
     const std::vector<Store*> stores = impl_->readable();
     return explanation_of(Instance::make(impl_->ops().find(op_name), problem, identity.limits), stores, identity,
                           impl_->options.predictions);
+}
+
+void Dispatcher::Impl::refuse_child() const {
+    if (in_child()) throw Error{Error::Kind::usage, std::string{for_a_child().why}};
 }
 
 int Dispatcher::Impl::current_device() const noexcept {

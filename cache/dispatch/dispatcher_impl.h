@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,6 +17,7 @@
 
 #include "autotune/dispatcher.h"
 #include "cache/dispatch/call_site.h"
+#include "cache/dispatch/decisions.h"
 #include "cache/dispatch/grace.h"
 #include "cache/dispatch/kernels.h"
 #include "cache/dispatch/ladder.h"
@@ -39,8 +41,18 @@ struct Databases {
     bool locked = false;  ///< one could not be read just now, so what is known is not all
 };
 
-/// What Dispatcher hides. dispatcher.cpp holds the fast path, resolving.cpp what happens when a call is
-/// new, remembering.cpp the tables of plans.
+/// A kernel that a capture could not load. The stream is a name only: it may be gone.
+struct WantedKernel {
+    Instance instance;
+    LadderStep candidate;
+    int device = 0;
+    std::size_t scalars = 0;
+    CUstream stream = nullptr;
+};
+
+/// What Dispatcher hides. dispatcher.cpp holds the fast path, resolving.cpp what happens when a call is new,
+/// remembering.cpp the tables of plans, deciding.cpp what is pinned and handed to other processes, preparing.cpp what
+/// is loaded before its call.
 struct Dispatcher::Impl {
     explicit Impl(Options given);
     ~Impl();
@@ -53,14 +65,22 @@ struct Dispatcher::Impl {
     Grace grace;
     std::unique_ptr<Workspaces> workspaces;
     std::atomic<std::uint32_t> clock{1};  ///< ticks with misses: how long ago a plan was used
+    std::atomic<bool> kernels_wanted{false};
+    std::atomic<bool> frozen{false};  ///< set under the mutex
     struct alignas(64) Counts {
         std::array<std::atomic<std::uint64_t>, rung_names.size()> by_rung{};
     };
     std::array<Counts, Grace::stripes> counters{};
 
+    /// A child of a fork takes no lock either: a thread that it does not have may hold it.
+    const pid_t process = ::getpid();
+    bool in_child() const noexcept { return process != ::getpid(); }
+    static Decision for_a_child() noexcept {
+        return {.error = CUDA_ERROR_NOT_INITIALIZED, .why = "a child of a fork cannot use its parent's dispatcher"};
+    }
+
     // -- everything below is guarded
     mutable std::mutex mutex;
-    pid_t process = ::getpid();
     std::optional<OpSet> builtin;  ///< where the application named no ops
     const OpSet& ops() const noexcept { return options.ops ? *options.ops : *builtin; }
     std::vector<std::string> database_paths;
@@ -74,6 +94,9 @@ struct Dispatcher::Impl {
     std::set<std::string, std::less<>> texts;      ///< of decisions: they live as long as the dispatcher
     std::set<std::string, std::less<>> said;       ///< log lines, each once
     std::map<std::string, Miss> missed;
+    std::deque<WantedKernel> wanted;
+    Decisions imported;  ///< what other processes decided
+    Decisions pinned;    ///< while frozen: what was decided since
     std::size_t plan_count = 0;
 
     enum class Purpose { launch, ready };
@@ -95,6 +118,7 @@ struct Dispatcher::Impl {
         bool capturing = false;
     };
 
+    void refuse_child() const;
     int current_device() const noexcept;
     // resolving.cpp
     Decision resolve(Call call, const Failure& failure);
@@ -102,6 +126,9 @@ struct Dispatcher::Impl {
     Instance instance_of(const Call& call, const DeviceLimits& limits) const;
     /// nullopt: under capture, and something would have to be loaded.
     std::shared_ptr<Plan> plan_of(const Call& call, const Instance& instance, const LadderStep& candidate);
+    std::vector<LadderStep> steps_of(const Call& call, const Instance& instance, const DeviceIdentity& device);
+    Decision climb(const Call& call, const Instance& instance, const DeviceIdentity& device,
+                   const std::vector<LadderStep>& steps);
     CUresult run(const Plan& plan, const Call& call, bool& begun);
 
     // remembering.cpp
@@ -110,6 +137,19 @@ struct Dispatcher::Impl {
     void make_room();
     void replace_table(CallSite& site, std::shared_ptr<PlanTable> next);
     void reclaim();
+
+    // deciding.cpp
+    void put_decided_first(std::vector<LadderStep>& steps, const Instance& instance, const OpKnowledge& knows,
+                           const DeviceIdentity& device) const;
+    Decisions decided() const;
+    void forget_plans();
+
+    // preparing.cpp
+    Decision prepare_by_problem(CallSite& site, const ExpectedCall& expected, int device, CUstream stream);
+    void want(const Call& call, const Instance& instance, const LadderStep& candidate);
+    /// Loads what captures have asked for in vain, unless the stream is being captured.
+    void load_wanted(int device, CUstream stream);
+    void load_wanted_now(int device);
 
     bool capturing(CUstream stream) const noexcept;
     Decision nothing(std::string why, CUresult error);
@@ -121,6 +161,7 @@ struct Dispatcher::Impl {
     void look_for_news(bool now);
     const OpKnowledge& known(const Op& op, const DeviceIdentity& device);
     const KnownDevice& device_state(int device);
+    void pin(const DecidedConfig& decided, int device);
     void note_miss(const Instance& instance, const DeviceIdentity& device, const Plan& plan);
     std::string_view kept_text(std::string text) { return *texts.insert(std::move(text)).first; }
     void log(std::string sentence);

@@ -27,15 +27,6 @@ std::string fit_to_today(const Instance& instance, Config& config) {
     }
 }
 
-/// Its config as it would run today, or why it cannot: out.name, out.refused.
-void judge(LadderStep& out, const Instance& instance, const OpKnowledge& known) {
-    out.refused = fit_to_today(instance, out.config);
-    out.name = candidate_name(out.config, instance.key());
-    if (out.refused.empty() && known.negatives.contains(out.name)) out.refused = "it has failed on this problem";
-    if (out.refused.empty() && known.negatives.contains(candidate_name(out.config, {})))
-        out.refused = "it has failed on this GPU";
-}
-
 LadderStep stored_candidate(const Instance& instance, const OpKnowledge& known, const SnapshotRow& row) {
     const std::string& stale = known.snapshot.stale(row);
     LadderStep out{.rung = stale.empty() ? Rung::exact : Rung::exact_stale,
@@ -154,6 +145,14 @@ void add_closest(Explanation& out, const ProblemIdentity& problem, std::span<Sto
 
 std::string candidate_name(const Config& config, std::span<const std::byte> problem_key) {
     return config.variant + ' ' + config.hash() + ' ' + to_hex(problem_key);
+}
+
+void judge(LadderStep& step, const Instance& instance, const OpKnowledge& known) {
+    step.refused = fit_to_today(instance, step.config);
+    step.name = candidate_name(step.config, instance.key());
+    if (step.refused.empty() && known.negatives.contains(step.name)) step.refused = "it has failed on this problem";
+    if (step.refused.empty() && known.negatives.contains(candidate_name(step.config, {})))
+        step.refused = "it has failed on this GPU";
 }
 
 OpKnowledge read_knowledge(std::span<Store* const> stores, const Op& op, const DeviceIdentity& device,

@@ -43,6 +43,9 @@ struct LadderStep {
 /// One config on one problem: what negatives are remembered by.
 std::string candidate_name(const Config& config, std::span<const std::byte> problem_key);
 
+/// Its config as it would run today, or why it cannot: sets `config`, `name` and `refused`.
+void judge(LadderStep& step, const Instance& instance, const OpKnowledge& known);
+
 /// The rungs of a problem from the best down, refused candidates included: stored rows of this very problem, fresh ones
 /// first, each checked against the actual problem and device; then what a model predicts, unless it does not tell it
 /// from the default; then the op's default; then the defaults of its other

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "autotune/dispatcher.h"
+#include "cache/dispatch/decisions.h"
 #include "cache/dispatch/kernels.h"
 #include "cache/dispatch/workspaces.h"
 #include "device/driver.h"
@@ -66,6 +67,7 @@ struct Plan {
     std::uint64_t workspace_bytes = 0;
     bool repeatable = true;  ///< may run again after a part of it ran
     std::string candidate;   ///< which config on which problem and device: what is remembered of failures
+    DecidedConfig decided;   ///< what processes tell each other
     mutable std::atomic<std::uint32_t> used{0};  ///< when last, on a clock that ticks with misses
     /// No table has it any more: a hint to it is out of date.
     mutable std::atomic<bool> gone{false};

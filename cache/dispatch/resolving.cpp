@@ -50,7 +50,7 @@ FieldValues scalar_values(const Op& op, std::span<const ScalarArgument> scalars)
 }
 
 /// A candidate on one of the GPUs: what fails on one may well run on another.
-std::string name_here(const LadderStep& candidate, int device) { return fmt::format("{} {}", device, candidate.name); }
+std::string name_here(std::string_view candidate, int device) { return fmt::format("{} {}", device, candidate); }
 
 /// Whether another config may do better. What the context, the stream or an earlier kernel is to blame for would fail
 /// with every config, and none of them is forgotten for it.
@@ -108,9 +108,10 @@ Kernels::Options Dispatcher::Impl::kernel_options() {
 }
 
 Dispatcher::Impl::~Impl() {
-    if (process == ::getpid()) return;
+    if (!in_child()) return;
     static_cast<void>(kernels.release());  // a child of a fork may not call the driver
     static_cast<void>(workspaces.release());
+    static_cast<void>(new Databases{std::move(databases)});  // nor close its parent's connections
 }
 
 void Dispatcher::Impl::log(std::string sentence) {
@@ -176,13 +177,12 @@ void Dispatcher::Impl::look_for_news(bool now) {
     if (same) return;         // a file that is still not there is no news
     if (now) failed.clear();  // a compiler or a binary may have come as well
     knowledge.clear();
-    for (const auto& site : sites) replace_table(*site, std::make_shared<PlanTable>(16));
-    plan_count = 0;
+    forget_plans();
 }
 
 const OpKnowledge& Dispatcher::Impl::known(const Op& op, const DeviceIdentity& device) {
     OpKnowledge& knows = knowledge[op.name + ' ' + device.fp];
-    if (knows.today.templates.empty() || !knows.snapshot.complete())
+    if (knows.today.templates.empty() || (!knows.snapshot.complete() && !frozen))
         knows = read_knowledge(readable(), op, device, options.predictions);
     return knows;
 }
@@ -220,13 +220,21 @@ std::shared_ptr<Plan> Dispatcher::Impl::plan_of(const Call& call, const Instance
     const auto words = call.signature.words();
     plan->signature.assign(words.begin(), words.end());
     plan->hash = hash_words(words);
-    plan->candidate = name_here(candidate, call.device);
+    plan->candidate = name_here(candidate.name, call.device);
     const Variant* variant = instance.op().variant(candidate.config.variant);
     plan->repeatable = !variant || variant->idempotent;
     fill_plan(*plan, instance, candidate.config, *kernels, *set, call.scalars.size());
     std::string why = candidate.why;
     const bool other_compiler = candidate.rung == Rung::exact && set->compiled_otherwise;
     if (other_compiler) why += ", but measured with another NVRTC than compiled it now";
+    plan->decided = {.op = instance.op().name,
+                     .device_fp = device_state(call.device).identity.fp,
+                     .problem_key = instance.key(),
+                     .problem = instance.problem().text(),
+                     .config = candidate.config,
+                     .rung = other_compiler ? Rung::exact_stale : candidate.rung,
+                     .verified = candidate.verified,
+                     .stale = candidate.stale || other_compiler};
     plan->decision = {.rung = other_compiler ? Rung::exact_stale : candidate.rung,
                       .verified = candidate.verified,
                       .stale = candidate.stale || other_compiler,
@@ -253,8 +261,19 @@ Decision Dispatcher::Impl::answered(std::shared_ptr<Plan> plan, const Call& call
     if (decision.launched)
         counters[Grace::stripe()].by_rung[static_cast<std::size_t>(decision.rung)].fetch_add(1,
                                                                                              std::memory_order_relaxed);
-    if (keep_it && !call.site.owned->find(plan->hash, plan->signature)) keep(call.site, std::move(plan));
+    if (!keep_it) return decision;
+    if (frozen) pin(plan->decided, call.device);
+    if (!call.site.owned->find(plan->hash, plan->signature)) keep(call.site, std::move(plan));
     return decision;
+}
+
+/// The first answer stays, unless it has failed since.
+void Dispatcher::Impl::pin(const DecidedConfig& decided, int device) {
+    const DecidedConfig* pin = pinned.find(decided.op, decided.problem_key, decided.device_fp);
+    if (pin && pin->device_fp == decided.device_fp &&
+        !failed.contains(name_here(candidate_name(pin->config, decided.problem_key), device)))
+        return;
+    if (pinned.size() < options.most_problems) pinned.put(decided);
 }
 
 void Dispatcher::Impl::note_miss(const Instance& instance, const DeviceIdentity& device, const Plan& plan) {
@@ -282,40 +301,54 @@ std::optional<Decision> Dispatcher::Impl::after_failure(const Call& call, const 
 }
 
 Decision Dispatcher::Impl::resolve(Call call, const Failure& failure) {
+    if (in_child()) return for_a_child();
     const std::lock_guard lock{mutex};
-    if (process != ::getpid())
-        return nothing("a child of a fork cannot use its parent's dispatcher", CUDA_ERROR_NOT_INITIALIZED);
     if (!calls) return nothing(no_driver, CUDA_ERROR_NO_DEVICE);
     call.capturing = capturing(call.stream);
     if (!call.capturing) {
-        look_for_news(false);
+        if (!frozen) look_for_news(false);
         reclaim();
+        load_wanted_now(call.device);
     }
     if (!failure.candidate.empty())
         if (auto end = after_failure(call, failure)) return *end;
     const KnownDevice& device = device_state(call.device);
     if (!device.failed.empty()) return nothing(device.failed, CUDA_ERROR_NO_DEVICE);
-
     const Instance instance = instance_of(call, device.identity.limits);
+    return climb(call, instance, device.identity, steps_of(call, instance, device.identity));
+}
+
+std::vector<LadderStep> Dispatcher::Impl::steps_of(const Call& call, const Instance& instance,
+                                                   const DeviceIdentity& device) {
+    const OpKnowledge& knows = known(*call.site.op, device);
+    std::vector<LadderStep> steps = ladder(instance, knows);
+    put_decided_first(steps, instance, knows, device);
+    return steps;
+}
+
+/// The first step that launches.
+Decision Dispatcher::Impl::climb(const Call& call, const Instance& instance, const DeviceIdentity& device,
+                                 const std::vector<LadderStep>& steps) {
     std::string why;
     CUresult error = CUDA_SUCCESS;
-    const OpKnowledge& knows = known(*call.site.op, device.identity);
     // An answer is kept unless something better was left out for a reason that passes.
-    bool best = knows.snapshot.complete() && !databases.locked;
-    for (const LadderStep& candidate : ladder(instance, knows)) {
+    bool best = frozen || (known(*call.site.op, device).snapshot.complete() && !databases.locked);
+    for (const LadderStep& candidate : steps) {
         if (candidate.rung == Rung::default_config && why.empty()) why = candidate.refused;
-        if (!candidate.refused.empty() || failed.contains(name_here(candidate, call.device))) continue;
+        if (!candidate.refused.empty() || failed.contains(name_here(candidate.name, call.device))) continue;
         try {
             std::shared_ptr<Plan> plan = plan_of(call, instance, candidate);
             bool begun = false;
             const CUresult status = plan ? run(*plan, call, begun) : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
             if (status == CUDA_SUCCESS) {
-                note_miss(instance, device.identity, *plan);
+                note_miss(instance, device, *plan);
                 return answered(std::move(plan), call, best);
             }
             error = status;
             if (!plan || status == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {
                 why = "a stream is being captured and no kernel for this problem is loaded; ready() loads it before";
+                if (frozen) continue;  // then what runs in a graph also runs beside it
+                want(call, instance, candidate);
                 best = false;
                 continue;
             }
@@ -334,7 +367,7 @@ Decision Dispatcher::Impl::resolve(Call call, const Failure& failure) {
         }
         log(fmt::format("a config of '{}' is left out: {}", call.site.op->name, why));
         if (error != CUDA_ERROR_OUT_OF_MEMORY)
-            failed.insert(name_here(candidate, call.device));  // memory may be there next time
+            failed.insert(name_here(candidate.name, call.device));  // memory may be there next time
         else
             best = false;
     }

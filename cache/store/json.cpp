@@ -152,7 +152,8 @@ Value value_from_json(const json& in) {
     if (in.is_number_integer()) return in.get<std::int64_t>();
     if (in.is_number_float()) return in.get<double>();
     if (in.is_string()) return in.get<std::string>();
-    throw Error{Error::Kind::usage, fmt::format("'{}' is no boolean, number or word", in.dump())};
+    // Not what it is: one that is nested deep takes a stack to print.
+    throw Error{Error::Kind::usage, fmt::format("an {} stands where a boolean, number or word does", in.type_name())};
 }
 
 json to_json(const Config& config) { return pairs_to_json(config.values); }

@@ -13,6 +13,7 @@
 #define AUTOTUNE_DISPATCHER_H
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -95,6 +96,21 @@ private:
     struct CallSite* site_ = nullptr;
 };
 
+/// A call that will come: by its tensors and scalars as they will be, or by its problem where there are none yet.
+struct ExpectedCall {
+    Handle handle{};
+    std::span<const TensorArgument> tensors{};
+    std::span<const ScalarArgument> scalars{};
+    FieldValues problem{};                             ///< without tensors: the fields that the handle leaves open
+    std::vector<std::pair<std::string, int>> align{};  ///< without tensors: in bytes, by name; 16 where none is named
+};
+
+/// What became of decisions that another process made.
+struct ImportedDecisions {
+    std::size_t taken = 0, refused = 0;
+    std::vector<std::string> why{};  ///< of the refused ones, one sentence each, the first 64
+};
+
 /// A problem that was asked for and is not tuned.
 struct Miss {
     std::string op, problem;
@@ -163,8 +179,32 @@ public:
     Decision ready(const Handle& handle, std::span<const TensorArgument> tensors,
                    std::span<const ScalarArgument> scalars, CUstream_st* stream);
 
-    /// Reads the databases again now; otherwise that happens on a miss, at most once a second.
+    /// The same for many calls on one stream; one decision each. A call that is expected by its problem alone has
+    /// packed tensors; when it comes otherwise, with strides that say the same, nothing has to be loaded either.
+    std::vector<Decision> prepare(std::span<const ExpectedCall> calls, CUstream_st* stream);
+
+    /// Reads the databases again now; otherwise that happens on a miss, at most once a second. Nothing while frozen.
     void refresh();
+
+    /// From now on a problem keeps the config it got, whatever databases say or a capture allows, so that graphs and
+    /// eager calls run the same. A new problem is answered by what was known when this was called. Only a kernel that
+    /// fails is still replaced.
+    void freeze();
+    /// What was decided meanwhile is decided anew at the next call.
+    void thaw();
+    bool frozen() const noexcept;
+
+    /// Which config each problem got, of those that are remembered: lines of JSON for other processes, such as the
+    /// ranks of one job. Equal decisions give equal bytes.
+    std::vector<std::byte> export_decisions() const;
+    /// Puts what another process decided before everything that the databases say, wherever it is valid here; of a
+    /// problem decided on several kinds of GPU what was decided on this kind, if any. The bytes are not trusted:
+    /// configs that the ops of today do not declare are refused. Throws Error{usage} and takes nothing over for bytes
+    /// that are damaged or of a newer format, and while frozen.
+    ImportedDecisions import_decisions(std::span<const std::byte> bytes);
+    /// 64 bits over which config each problem got or was handed: equal on processes that run the same, whatever their
+    /// GPUs. Takes time that grows with the problems remembered.
+    std::uint64_t decision_hash() const;
 
     /// Calls answered by each rung.
     std::array<std::uint64_t, rung_names.size()> counts() const noexcept;

@@ -1,0 +1,102 @@
+// Which config each problem got: pinned while frozen, handed to other processes and taken over from them.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "autotune/error.h"
+#include "cache/dispatch/dispatcher_impl.h"
+
+namespace autotune {
+
+void Dispatcher::freeze() {
+    impl_->refuse_child();
+    const std::lock_guard lock{impl_->mutex};
+    if (impl_->frozen) return;
+    impl_->look_for_news(false);
+    // A problem that comes later is answered by what is known now, so all that may be asked is read now.
+    for (const auto& site : impl_->sites)
+        for (int device = 0; device < impl_->device_count; ++device)
+            if (const KnownDevice& known = impl_->device_state(device); known.failed.empty())
+                impl_->known(*site->op, known.identity);
+    impl_->pinned = impl_->decided();
+    impl_->frozen = true;
+}
+
+void Dispatcher::thaw() {
+    impl_->refuse_child();
+    const std::lock_guard lock{impl_->mutex};
+    if (!impl_->frozen) return;
+    impl_->frozen = false;
+    impl_->pinned.clear();
+    impl_->forget_plans();
+}
+
+bool Dispatcher::frozen() const noexcept { return impl_->frozen; }
+
+std::vector<std::byte> Dispatcher::export_decisions() const {
+    impl_->refuse_child();
+    const std::lock_guard lock{impl_->mutex};
+    return impl_->decided().bytes();
+}
+
+std::uint64_t Dispatcher::decision_hash() const {
+    impl_->refuse_child();
+    const std::lock_guard lock{impl_->mutex};
+    return impl_->decided().hash();
+}
+
+ImportedDecisions Dispatcher::import_decisions(std::span<const std::byte> bytes) {
+    Decisions decisions = Decisions::read(bytes);
+    impl_->refuse_child();
+    const std::lock_guard lock{impl_->mutex};
+    if (impl_->frozen)
+        throw Error{Error::Kind::usage, "decisions cannot be taken over while they are frozen; thaw() comes before"};
+    ImportedDecisions out;
+    out.refused = decisions.refuse_unknown(impl_->ops(), out.why);
+    out.taken = decisions.size();
+    impl_->imported.take_over(decisions);
+    impl_->forget_plans();
+    return out;
+}
+
+/// Plans are the newest word; what was handed in counts where none has been asked for yet.
+Decisions Dispatcher::Impl::decided() const {
+    Decisions all = imported;
+    all.take_over(pinned);
+    for (const auto& site : sites)
+        for (const auto& plan : site->owned->plans())
+            if (!failed.contains(plan->candidate)) all.put(plan->decided);
+    return all;
+}
+
+void Dispatcher::Impl::forget_plans() {
+    for (const auto& site : sites) replace_table(*site, std::make_shared<PlanTable>(16));
+    plan_count = 0;
+}
+
+/// Unless today's op, this GPU or this very problem refuses it.
+void Dispatcher::Impl::put_decided_first(std::vector<LadderStep>& steps, const Instance& instance,
+                                         const OpKnowledge& knows, const DeviceIdentity& device) const {
+    const std::string& op = instance.op().name;
+    const DecidedConfig* decided = frozen ? pinned.find(op, instance.key(), device.fp) : nullptr;
+    if (!decided || decided->device_fp != device.fp) decided = imported.find(op, instance.key(), device.fp);
+    if (!decided) return;
+    const bool elsewhere = decided->device_fp != device.fp;
+    LadderStep step{.rung = elsewhere ? std::max(decided->rung, Rung::exact_stale) : decided->rung,
+                    .config = decided->config,
+                    .verified = decided->verified,
+                    .stale = decided->stale || elsewhere,
+                    .why = fmt::format("decided by another process{}, where it was '{}'",
+                                       elsewhere ? " on another GPU" : "", name_of(decided->rung))};
+    judge(step, instance, knows);
+    if (!step.refused.empty()) return;
+    const auto same = std::ranges::find(steps, step.name, &LadderStep::name);
+    if (same != steps.end() && same->refused.empty()) {
+        std::rotate(steps.begin(), same, same + 1);
+        return;
+    }
+    step.compilers = same != steps.end() ? same->compilers : knows.compilers;
+    steps.insert(steps.begin(), std::move(step));
+}
+
+}  // namespace autotune
