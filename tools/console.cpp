@@ -107,6 +107,7 @@ void Console::json_line(std::string_view object) {
 }
 
 void Console::to_stdout(std::string_view text) {
+    if (options_.sink) return options_.sink(ConsoleStream::result, std::string{text});
     errno = 0;
     if (!write_all(stdout, text) && stdout_error_ == 0) stdout_error_ = errno ? errno : EIO;
 }
@@ -146,6 +147,7 @@ void Console::error(std::string_view text, std::string_view help) {
 }
 
 void Console::to_stderr(std::string_view text) {
+    if (options_.sink) return options_.sink(ConsoleStream::notice, std::string{text});
     erase_status();
     write_all(stderr, text);
 }

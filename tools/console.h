@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -33,11 +34,15 @@ std::string render_message(std::string_view level, std::string_view text, std::s
 enum class ProgressMode { automatic, line, plain, none };
 enum class Verbosity { quiet, normal, trials, logs };
 
+enum class ConsoleStream { result, notice };  ///< stdout, stderr
+
 struct ConsoleOptions {
     ProgressMode progress = ProgressMode::automatic;
     Verbosity verbosity = Verbosity::normal;
     bool json = false;           ///< stdout holds JSON lines only
     std::optional<bool> colour;  ///< nullopt: a terminal gets it unless NO_COLOR is set
+    /// Takes what would go to stdout and stderr, for a program that has these for itself; empty: they get it.
+    std::function<void(ConsoleStream, const std::string&)> sink;
 };
 
 /// Everything the program prints goes through here: results to stdout, all else to stderr, with one status line that is

@@ -2,11 +2,13 @@
 
 #include <atomic>
 #include <csignal>
+#include <utility>
 
 namespace autotune {
 namespace {
 
 std::atomic<int> code{0};
+thread_local const StopScope* innermost = nullptr;
 
 extern "C" void on_signal(int signal) {
     code = 128 + signal;
@@ -21,6 +23,14 @@ void watch_interrupts() {
     if (std::signal(SIGHUP, on_signal) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);  // nohup wants it to go on
 }
 
-int interrupted() { return code; }
+int interrupted() {
+    for (const StopScope* scope = innermost; scope; scope = scope->outer_)
+        if (scope->wanted_()) return 128 + SIGINT;
+    return code;
+}
+
+StopScope::StopScope(std::function<bool()> wanted)
+    : wanted_{std::move(wanted)}, outer_{std::exchange(innermost, this)} {}
+StopScope::~StopScope() { innermost = outer_; }
 
 }  // namespace autotune

@@ -1,0 +1,213 @@
+/* autotune's C API, which libautotune.so exports; C99 and C++.
+ *
+ *     autotune_dispatcher* dispatcher = NULL;
+ *     const autotune_handle* softmax = NULL;
+ *     if (autotune_dispatcher_create(NULL, &dispatcher) ||                          // the user's database
+ *         autotune_prepare(dispatcher, "softmax", "dtype=bf16", &softmax))          // once a call site
+ *         fprintf(stderr, "%s\n", autotune_error_message());
+ *     const int64_t shape[] = {rows, cols};
+ *     const autotune_tensor tensors[] = {{x, shape, NULL, 2, AUTOTUNE_BF16}, {y, shape, NULL, 2, AUTOTUNE_BF16}};
+ *     int status = autotune_launch(softmax, tensors, 2, NULL, 0, stream, NULL);     // each call
+ *
+ * Status. Every function that can fail returns an autotune_status, 0 for success. What went wrong is one sentence in
+ * autotune_error_message() of the same thread. No C++ exception leaves the library, and one that a callback throws ends
+ * in it.
+ * Threads. Any number of them use one dispatcher and its handles at once. A call whose problem was seen before takes no
+ * lock and allocates nothing. No function may be called in the child of a fork with what its parent made.
+ * ABI. What a program compiled with this header uses stays as it is for as long as the library is libautotune.so.1:
+ * functions and enumerators are added, never changed; structs that begin with `size` grow at their end; the others are
+ * fixed.
+ * Nothing of CUDA is needed to build: a stream is a CUstream or cudaStream_t, a device pointer an address. */
+#ifndef AUTOTUNE_H
+#define AUTOTUNE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "autotune/reference.h" /* enum autotune_dtype */
+
+#if defined(__GNUC__)
+#define AUTOTUNE_API __attribute__((visibility("default")))
+#else
+#define AUTOTUNE_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Raised by each addition. A library of version n serves programs compiled with the header of any version up to n. */
+#define AUTOTUNE_ABI_VERSION 1
+
+/* The version of the library that is loaded, and its name: "0.1.0". */
+AUTOTUNE_API uint32_t autotune_abi_version(void);
+AUTOTUNE_API const char* autotune_version(void);
+
+/* The same numbers as the exit codes of the command line. */
+enum autotune_status {
+    AUTOTUNE_OK = 0,
+    AUTOTUNE_USAGE = 1,         /* bad use or input: the message says what of it */
+    AUTOTUNE_NOTHING_FOUND = 2, /* no valid config, or nothing stored */
+    AUTOTUNE_UNAVAILABLE = 3,   /* no usable device or compiler, or the driver failed: nothing was launched */
+    AUTOTUNE_CHECK_FAILED = 4,  /* a check that was asked for failed */
+    AUTOTUNE_NOT_STORED = 5,    /* the result could not be stored */
+    AUTOTUNE_INTERNAL = 70,     /* a fault of autotune's own */
+    AUTOTUNE_INTERRUPTED = 130  /* ended by the caller; what was found out is kept */
+};
+
+/* Of the last call of this thread that returned another status than AUTOTUNE_OK: one sentence, and a line that helps,
+ * mostly a command; "" where there is none. Valid until the thread's next such call; cut at 2047 bytes. */
+AUTOTUNE_API const char* autotune_error_message(void);
+AUTOTUNE_API const char* autotune_error_help(void);
+
+/* -- Dispatching: launching the tuned kernel for a call, or the op's default where nothing is tuned */
+
+typedef struct autotune_dispatcher autotune_dispatcher;
+typedef struct autotune_handle autotune_handle; /* an op with some fields fixed; lives as long as its dispatcher */
+
+enum autotune_dispatcher_flag {
+    AUTOTUNE_NO_USER_DATABASE = 1, /* not the user's own: AUTOTUNE_DB, or ~/.cache/autotune/1/tune.db */
+    AUTOTUNE_NO_PREDICTIONS = 2,   /* where nothing was measured, the default and not what a model predicts */
+    AUTOTUNE_NO_COMPILE = 4,       /* kernels whose binary is stored only */
+    AUTOTUNE_KEEP_NO_BINARIES = 8  /* what is compiled is not put beside the user's database */
+};
+
+/* What a dispatcher is made of. All zero but `size` is the usual one. */
+typedef struct autotune_options {
+    size_t size;    /* sizeof(autotune_options) */
+    uint64_t flags; /* of autotune_dispatcher_flag, or-ed */
+    /* Database files; rows of all compete. One that is no database of autotune is ignored with a line in the log. */
+    const char* const* databases;
+    size_t database_count;
+    /* Folders with ops of your own, beside the built-in ones. Nothing of them is compiled before it is launched. */
+    const char* const* op_folders;
+    size_t op_folder_count;
+    size_t most_problems; /* remembered; beyond it those used longest ago go. 0: 65536 */
+    /* Told one sentence each, each once, from any thread; NULL: nobody. Must not call the dispatcher. */
+    void (*log)(void* context, const char* sentence);
+    void* log_context;
+} autotune_options;
+
+/* A dispatcher; options NULL: the usual one. Databases are read when a call needs them.
+ * AUTOTUNE_USAGE  options of a newer library, an unknown flag, an op folder that cannot be loaded
+ * cost            about a millisecond, most of it the driver's start */
+AUTOTUNE_API int autotune_dispatcher_create(const autotune_options* options, autotune_dispatcher** out);
+/* Ends it and its handles; no other thread may be using them, and what it launched must have ended. NULL is nothing. */
+AUTOTUNE_API void autotune_dispatcher_destroy(autotune_dispatcher* dispatcher);
+
+/* An op with some fields fixed: "dtype=bf16" or "dtype=bf16,causal=true"; NULL or "": none. Fields left out are found
+ * at each call: dims from shapes, dtypes from tensors, others by the op's defaults. The same words give the same
+ * handle. AUTOTUNE_USAGE  an unknown op, field or choice */
+AUTOTUNE_API int autotune_prepare(autotune_dispatcher* dispatcher, const char* op, const char* fields,
+                                  const autotune_handle** out);
+
+/* A tensor of a call. An optional one that is absent has a NULL `data`. */
+typedef struct autotune_tensor {
+    const void* data;       /* device memory */
+    const int64_t* shape;   /* `rank` extents */
+    const int64_t* strides; /* in elements; NULL: packed */
+    int32_t rank;
+    int32_t dtype; /* of enum autotune_dtype */
+} autotune_tensor;
+
+/* A launch value that is no key, such as alpha; converted to the type that the op declares. */
+typedef struct autotune_scalar {
+    int64_t is_integer; /* 0: value.real */
+    union {
+        double real;
+        int64_t integer;
+    } value;
+} autotune_scalar;
+
+static inline autotune_scalar autotune_real(double number) {
+    autotune_scalar scalar;
+    scalar.is_integer = 0;
+    scalar.value.real = number;
+    return scalar;
+}
+static inline autotune_scalar autotune_integer(int64_t number) {
+    autotune_scalar scalar;
+    scalar.is_integer = 1;
+    scalar.value.integer = number;
+    return scalar;
+}
+
+#define AUTOTUNE_MOST_TENSORS 64 /* of a call; as many scalars */
+
+/* What was decided for a call. The texts live as long as the dispatcher, and are never NULL. */
+typedef struct autotune_decision {
+    size_t size;   /* the caller sets it: sizeof(autotune_decision) */
+    int32_t rung;  /* how good the answer is, 0 the best; autotune_rung_name() */
+    int32_t error; /* CUresult of the last thing that failed; 0: nothing did */
+    uint8_t launched;
+    uint8_t verified; /* checked again after timing, with other seeds and ragged problems */
+    uint8_t stale;    /* source, space or compiler have changed since it was tuned */
+    uint8_t reserved[5];
+    const char* config; /* "warp_row THREADS=256 VEC=8" */
+    const char* why;    /* one sentence */
+} autotune_decision;
+
+/* How many rungs there are, and what they are called: "exact", "default", ...; "" for what is none. */
+AUTOTUNE_API int32_t autotune_rung_count(void);
+AUTOTUNE_API const char* autotune_rung_name(int32_t rung);
+
+/* Launches on the stream, which belongs to the current context. tensors: in the op's order, all of them. scalars: in
+ * the op's order; those left out have the op's defaults. decision: filled, also where nothing was launched; may be
+ * NULL. AUTOTUNE_USAGE        arguments that contradict the op AUTOTUNE_UNAVAILABLE  nothing was launched; the
+ * decision's `why` is the message cost                  a problem that was seen before: one driver call and some 50 ns;
+ * the first call of one reads, loads and perhaps compiles */
+AUTOTUNE_API int autotune_launch(const autotune_handle* handle, const autotune_tensor* tensors, size_t tensor_count,
+                                 const autotune_scalar* scalars, size_t scalar_count, void* stream,
+                                 autotune_decision* decision);
+/* Decides, loads and allocates for such a call, and launches nothing: before a capture. */
+AUTOTUNE_API int autotune_ready(const autotune_handle* handle, const autotune_tensor* tensors, size_t tensor_count,
+                                const autotune_scalar* scalars, size_t scalar_count, void* stream,
+                                autotune_decision* decision);
+
+/* While it lasts, calls of this thread behave as if their stream were being captured: nothing is loaded. Begins and
+ * ends nest. */
+AUTOTUNE_API int autotune_capture_begin(void);
+AUTOTUNE_API int autotune_capture_end(void); /* AUTOTUNE_USAGE without a begin */
+
+/* Reads the databases again now; otherwise that happens on a miss, at most once a second. */
+AUTOTUNE_API int autotune_refresh(autotune_dispatcher* dispatcher);
+
+/* Calls answered by each rung so far: counts[rung], at most `capacity` of them; what is beyond the rungs becomes 0. */
+AUTOTUNE_API int autotune_counts(const autotune_dispatcher* dispatcher, uint64_t* counts, size_t capacity);
+
+/* -- What comes as text */
+
+enum autotune_stream {
+    AUTOTUNE_RESULT = 1, /* what the command line writes to stdout */
+    AUTOTUNE_NOTICE = 2  /* what it writes to stderr */
+};
+
+/* Takes text as it comes, on the thread that made the call: mostly a line with its break. `text` has `size` bytes, and
+ * a NUL behind them. Another answer than 0 asks for an end. */
+typedef int (*autotune_output)(void* context, int stream, const char* text, size_t size);
+
+/* Problems that ran the default or a prediction for want of a record, a line each:
+ * {"op":...,"problem":...,"device":...} with the problem as `autotune tune` takes it. */
+AUTOTUNE_API int autotune_misses(const autotune_dispatcher* dispatcher, autotune_output output, void* context);
+
+/* How a problem, "rows=4096,cols=4096,dtype=bf16", would be answered on a GPU: one line of JSON with `rung`, `config`,
+ * `why`, `rows` (what there was to choose from) and `closest` (stored problems, and what differs). Launches nothing.
+ * AUTOTUNE_UNAVAILABLE  there is no such GPU */
+AUTOTUNE_API int autotune_explain(const autotune_dispatcher* dispatcher, const char* op, const char* problem,
+                                  int device, autotune_output output, void* context);
+
+/* -- Everything else: a subcommand of `autotune` with its flags, in this process */
+
+/* autotune_command(4, {"tune", "softmax", "rows=4096,cols=4096,dtype=bf16", "--json"}, output, context) searches,
+ * checks and stores, and tells each trial as a line of JSON (share/autotune/json-lines.schema.json); `query`, `why`,
+ * `verify`, `bench` and the others likewise, with or without --json. Nothing is written to stdout or stderr, and no
+ * signal is handled. `output` may be NULL. What needs a GPU runs in processes of autotune-worker, which lies in
+ * libexec/autotune beside the library, or where AUTOTUNE_WORKER says.
+ * returns  the command's exit code
+ *          AUTOTUNE_INTERRUPTED where `output` asked for an end: what was found out by then is stored */
+AUTOTUNE_API int autotune_command(size_t word_count, const char* const* words, autotune_output output, void* context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

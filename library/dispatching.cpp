@@ -1,0 +1,322 @@
+// The part of the C API that dispatches: include/autotune/autotune.h over include/autotune/dispatcher.h.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "autotune/autotune.h"
+#include "autotune/dispatcher.h"
+#include "library/guarded.h"
+#include "library/output.h"
+#include "tools/request.h"
+#include "tuner/loader/user_ops.h"
+#include "tuner/model/op_set.h"
+
+struct autotune_handle {
+    autotune::Dispatcher* dispatcher;
+    autotune::Handle handle;
+};
+
+struct autotune_dispatcher {
+    std::optional<autotune::OpSet> ops;  // before the dispatcher, which refers to it
+    std::optional<autotune::Dispatcher> dispatcher;
+    std::mutex mutex;  // of the handles
+    std::map<std::pair<std::string, std::string>, autotune_handle> handles;
+};
+
+namespace autotune::library {
+namespace {
+
+constexpr std::uint64_t known_flags =
+    AUTOTUNE_NO_USER_DATABASE | AUTOTUNE_NO_PREDICTIONS | AUTOTUNE_NO_COMPILE | AUTOTUNE_KEEP_NO_BINARIES;
+
+/// What the first version of each struct had; more may have come.
+constexpr std::size_t least_options = offsetof(autotune_options, log_context) + sizeof(void*);
+constexpr std::size_t least_decision = offsetof(autotune_decision, why) + sizeof(const char*);
+
+void require(bool given, std::string_view what) {
+    if (!given) throw misuse(fmt::format("{} is a null pointer", what));
+}
+
+/// A caller's options in the form of this library: what an older caller lacks is zero; what a newer one asks for beyond
+/// what is known is refused rather than left undone.
+autotune_options options_of(const autotune_options* given) {
+    autotune_options options{};
+    options.size = sizeof options;
+    if (!given) return options;
+    if (given->size < least_options)
+        throw misuse(
+            fmt::format("autotune_options.size is {}, and the least there is is {}", given->size, least_options));
+    std::memcpy(&options, given, std::min(given->size, sizeof options));
+    const auto* bytes = reinterpret_cast<const unsigned char*>(given);
+    for (std::size_t i = sizeof options; i < given->size; ++i)
+        if (bytes[i])
+            throw misuse(fmt::format("autotune_options has something set that this library ({}) does not know",
+                                     autotune_version()));
+    if (options.flags & ~known_flags)
+        throw misuse(fmt::format("autotune_options.flags has a bit that this library ({}) does not know: {:#x}",
+                                 autotune_version(), options.flags & ~known_flags));
+    return options;
+}
+
+std::vector<std::string> words_of(const char* const* words, std::size_t count, std::string_view what) {
+    std::vector<std::string> out;
+    require(words || count == 0, what);
+    for (std::size_t i = 0; i < count; ++i) {
+        require(words[i], fmt::format("{}[{}]", what, i));
+        out.emplace_back(words[i]);
+    }
+    return out;
+}
+
+FieldValues fields_of(const char* text, std::string_view what) {
+    if (!text || !*text) return {};
+    FieldValues fields = problem_from_text(text);
+    for (auto at = fields.begin(); at != fields.end(); ++at)
+        if (std::find_if(fields.begin(), at, [&](const auto& field) { return field.first == at->first; }) != at)
+            throw misuse(fmt::format("'{}' is given twice in the {} '{}'", at->first, what, text));
+    return fields;
+}
+
+thread_local std::deque<CaptureScope> capture_scopes;
+
+/// A call's arguments in the form of the C++ API: on the stack, and only as many as there are are written.
+template <class Argument>
+class Arguments {
+public:
+    void push(const Argument& argument) noexcept { new (bytes_ + sizeof(Argument) * size_++) Argument{argument}; }
+    std::span<const Argument> all() const noexcept { return {reinterpret_cast<const Argument*>(bytes_), size_}; }
+
+private:
+    static_assert(std::is_trivially_destructible_v<Argument>);
+    alignas(Argument) std::byte bytes_[AUTOTUNE_MOST_TENSORS * sizeof(Argument)];
+    std::size_t size_ = 0;
+};
+
+TensorArgument tensor_of(const autotune_tensor& tensor, std::size_t number) {
+    if (tensor.dtype < 0 || static_cast<std::size_t>(tensor.dtype) >= dtypes.size())
+        throw misuse(fmt::format("tensor {} has dtype {}, which is none of enum autotune_dtype", number, tensor.dtype));
+    if (tensor.rank < 0) throw misuse(fmt::format("tensor {} has rank {}", number, tensor.rank));
+    if (tensor.rank > 0 && !tensor.shape)
+        throw misuse(fmt::format("tensor {} has rank {} and no shape", number, tensor.rank));
+    const auto rank = static_cast<std::size_t>(tensor.rank);
+    return {.data = tensor.data,
+            .dtype = static_cast<DType>(tensor.dtype),
+            .shape = {tensor.shape, rank},
+            .strides = tensor.strides ? std::span{tensor.strides, rank} : std::span<const std::int64_t>{}};
+}
+
+/// The C struct has the size that its caller knows: later fields are left out, and those that only a newer header has
+/// are zero.
+void tell(const Decision& decision, autotune_decision* out) {
+    // Texts of a decision are whole strings, so that a zero follows.
+    const auto text = [](std::string_view view) { return view.empty() ? "" : view.data(); };
+    autotune_decision filled{};
+    filled.size = out->size;
+    filled.rung = static_cast<std::int32_t>(decision.rung);
+    filled.error = decision.error;
+    filled.launched = decision.launched;
+    filled.verified = decision.verified;
+    filled.stale = decision.stale;
+    filled.config = text(decision.config);
+    filled.why = text(decision.why);
+    std::memcpy(out, &filled, std::min(filled.size, sizeof filled));
+    if (filled.size > sizeof filled)
+        std::memset(reinterpret_cast<char*>(out) + sizeof filled, 0, filled.size - sizeof filled);
+}
+
+using Call = Decision (Dispatcher::*)(const Handle&, std::span<const TensorArgument>, std::span<const ScalarArgument>,
+                                      CUstream_st*);
+
+template <Call call>
+int dispatch(const autotune_handle* handle, const autotune_tensor* tensors, std::size_t tensor_count,
+             const autotune_scalar* scalars, std::size_t scalar_count, void* stream, autotune_decision* decision) {
+    require(handle, "the handle");
+    require(tensors || tensor_count == 0, "tensors");
+    require(scalars || scalar_count == 0, "scalars");
+    if (decision && decision->size < least_decision)
+        throw misuse(
+            fmt::format("autotune_decision.size is {}, and the least there is is {}", decision->size, least_decision));
+    if (tensor_count > AUTOTUNE_MOST_TENSORS || scalar_count > AUTOTUNE_MOST_TENSORS)
+        throw misuse(fmt::format("a call brought {} tensors and {} scalars, and {} of each are the most", tensor_count,
+                                 scalar_count, AUTOTUNE_MOST_TENSORS));
+    Arguments<TensorArgument> taken;
+    for (std::size_t i = 0; i < tensor_count; ++i) taken.push(tensor_of(tensors[i], i));
+    Arguments<ScalarArgument> values;
+    for (std::size_t i = 0; i < scalar_count; ++i)
+        values.push(scalars[i].is_integer ? ScalarArgument{scalars[i].value.integer}
+                                          : ScalarArgument{scalars[i].value.real});
+    const Decision answer =
+        (handle->dispatcher->*call)(handle->handle, taken.all(), values.all(), static_cast<CUstream_st*>(stream));
+    if (decision) tell(answer, decision);
+    return answer.rung == Rung::none ? failed(AUTOTUNE_UNAVAILABLE, answer.why) : AUTOTUNE_OK;
+}
+
+nlohmann::json json_of(const Explanation& answer) {
+    nlohmann::json rows = nlohmann::json::array(), closest = nlohmann::json::array();
+    for (const Explanation::Row& row : answer.rows)
+        rows.push_back({{"rung", row.rung},
+                        {"problem", row.problem},
+                        {"config", row.config},
+                        {"time_us", row.time_us},
+                        {"state", row.state},
+                        {"refused", row.refused},
+                        {"chosen", row.chosen}});
+    for (const auto& [problem, differs] : answer.closest)
+        closest.push_back({{"problem", problem}, {"differs", differs}});
+    return {{"rung", name_of(answer.rung)},
+            {"config", answer.config},
+            {"why", answer.why},
+            {"rows", rows},
+            {"closest", closest}};
+}
+
+}  // namespace
+}  // namespace autotune::library
+
+using namespace autotune::library;
+
+int autotune_dispatcher_create(const autotune_options* given, autotune_dispatcher** out) {
+    return guarded([&] {
+        require(out, "out");
+        *out = nullptr;
+        const autotune_options options = options_of(given);
+        auto made = std::make_unique<autotune_dispatcher>();
+        const std::vector<std::string> folders = words_of(options.op_folders, options.op_folder_count, "op_folders");
+        if (!folders.empty()) made->ops.emplace();
+        for (const std::string& folder : folders) autotune::add_op_folder(*made->ops, folder);
+        autotune::Dispatcher::Options wanted{
+            .databases = words_of(options.databases, options.database_count, "databases"),
+            .user_database = !(options.flags & AUTOTUNE_NO_USER_DATABASE),
+            .ops = made->ops ? &*made->ops : nullptr,
+            .predictions = !(options.flags & AUTOTUNE_NO_PREDICTIONS),
+            .compile = !(options.flags & AUTOTUNE_NO_COMPILE),
+            .keep_binaries = !(options.flags & AUTOTUNE_KEEP_NO_BINARIES)};
+        if (options.most_problems) wanted.most_problems = options.most_problems;
+        if (options.log)
+            wanted.log = [log = options.log, context = options.log_context](const std::string& sentence) {
+                log(context, sentence.c_str());  // the dispatcher drops what a callback throws
+            };
+        made->dispatcher.emplace(std::move(wanted));
+        *out = made.release();
+        return AUTOTUNE_OK;
+    });
+}
+
+void autotune_dispatcher_destroy(autotune_dispatcher* dispatcher) {
+    guarded([&] {
+        delete dispatcher;
+        return AUTOTUNE_OK;
+    });
+}
+
+int autotune_prepare(autotune_dispatcher* dispatcher, const char* op, const char* fields, const autotune_handle** out) {
+    return guarded([&] {
+        require(out, "out");
+        *out = nullptr;
+        require(dispatcher, "the dispatcher");
+        require(op, "the op's name");
+        const std::lock_guard lock{dispatcher->mutex};
+        const auto key = std::pair<std::string, std::string>{op, fields ? fields : ""};
+        auto at = dispatcher->handles.find(key);
+        if (at == dispatcher->handles.end()) {
+            const autotune::Handle handle = dispatcher->dispatcher->prepare(op, fields_of(fields, "fields"));
+            at = dispatcher->handles.emplace(key, autotune_handle{&*dispatcher->dispatcher, handle}).first;
+        }
+        *out = &at->second;
+        return AUTOTUNE_OK;
+    });
+}
+
+int autotune_launch(const autotune_handle* handle, const autotune_tensor* tensors, size_t tensor_count,
+                    const autotune_scalar* scalars, size_t scalar_count, void* stream, autotune_decision* decision) {
+    return guarded([&] {
+        return dispatch<&autotune::Dispatcher::launch>(handle, tensors, tensor_count, scalars, scalar_count, stream,
+                                                       decision);
+    });
+}
+
+int autotune_ready(const autotune_handle* handle, const autotune_tensor* tensors, size_t tensor_count,
+                   const autotune_scalar* scalars, size_t scalar_count, void* stream, autotune_decision* decision) {
+    return guarded([&] {
+        return dispatch<&autotune::Dispatcher::ready>(handle, tensors, tensor_count, scalars, scalar_count, stream,
+                                                      decision);
+    });
+}
+
+int32_t autotune_rung_count(void) { return static_cast<int32_t>(autotune::rung_names.size()); }
+
+const char* autotune_rung_name(int32_t rung) {
+    return rung >= 0 && rung < autotune_rung_count() ? autotune::rung_names[static_cast<std::size_t>(rung)].data() : "";
+}
+
+int autotune_capture_begin(void) {
+    return guarded([] {
+        capture_scopes.emplace_back();
+        return AUTOTUNE_OK;
+    });
+}
+
+int autotune_capture_end(void) {
+    return guarded([] {
+        if (capture_scopes.empty()) throw misuse("autotune_capture_end() was called without a begin on this thread");
+        capture_scopes.pop_back();
+        return AUTOTUNE_OK;
+    });
+}
+
+int autotune_refresh(autotune_dispatcher* dispatcher) {
+    return guarded([&] {
+        require(dispatcher, "the dispatcher");
+        dispatcher->dispatcher->refresh();
+        return AUTOTUNE_OK;
+    });
+}
+
+int autotune_counts(const autotune_dispatcher* dispatcher, uint64_t* counts, size_t capacity) {
+    return guarded([&] {
+        require(dispatcher, "the dispatcher");
+        require(counts || capacity == 0, "counts");
+        const auto now = dispatcher->dispatcher->counts();
+        for (std::size_t i = 0; i < capacity; ++i) counts[i] = i < now.size() ? now[i] : 0;
+        return AUTOTUNE_OK;
+    });
+}
+
+int autotune_misses(const autotune_dispatcher* dispatcher, autotune_output output, void* context) {
+    return guarded([&] {
+        require(dispatcher, "the dispatcher");
+        require(reinterpret_cast<const void*>(output), "output");
+        Output out{output, context};
+        for (const autotune::Miss& miss : dispatcher->dispatcher->misses()) {
+            std::string problem = miss.problem;
+            std::ranges::replace(problem, ' ', ',');
+            out.line({{"op", miss.op}, {"problem", problem}, {"device", miss.device}});
+            if (out.stopped()) break;
+        }
+        return out.status();
+    });
+}
+
+int autotune_explain(const autotune_dispatcher* dispatcher, const char* op, const char* problem, int device,
+                     autotune_output output, void* context) {
+    return guarded([&] {
+        require(dispatcher, "the dispatcher");
+        require(op, "the op's name");
+        require(reinterpret_cast<const void*>(output), "output");
+        Output out{output, context};
+        out.line(json_of(dispatcher->dispatcher->explain(op, fields_of(problem, "problem"), device)));
+        return out.status();
+    });
+}
