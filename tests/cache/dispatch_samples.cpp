@@ -1,13 +1,16 @@
 #include "tests/cache/dispatch_samples.h"
 
+#include <fstream>
+
 #include "device/compiler.h"
 #include "device/identity.h"
 #include "tuner/loader/op_loader.h"
 
 namespace autotune::samples {
 
-Op scale_op() {
-    static constexpr std::string_view toml = R"toml(
+namespace {
+
+constexpr std::string_view scale_toml = R"toml(
 format = 1
 op = "scale"
 summary = "y = alpha * x"
@@ -69,10 +72,21 @@ grid = ["ceil_div(n, 256)"]
 block = [256]
 args = ["x", "y", "i32(n)", "alpha"]
 )toml";
-    const MemoryFiles files{{{"scale.cu",
-                              "extern \"C\" __global__ void scale_naive(const T* x, T* y, int n, float alpha) {}\n"
-                              "extern \"C\" __global__ void scale_vector(const T* x, T* y, int n, float alpha) {}\n"}}};
-    return load_op(toml, files, "scale.toml");
+constexpr std::string_view scale_source =
+    "extern \"C\" __global__ void scale_naive(const T* x, T* y, int n, float alpha) {}\n"
+    "extern \"C\" __global__ void scale_vector(const T* x, T* y, int n, float alpha) {}\n";
+
+}  // namespace
+
+Op scale_op() {
+    const MemoryFiles files{{{"scale.cu", std::string{scale_source}}}};
+    return load_op(scale_toml, files, "scale.toml");
+}
+
+void write_scale_op(const std::filesystem::path& folder) {
+    std::filesystem::create_directories(folder);
+    std::ofstream{folder / "scale.toml"} << scale_toml;
+    std::ofstream{folder / "scale.cu"} << scale_source;
 }
 
 Config vector_config(std::int64_t vec, std::int64_t threads, std::int64_t split) {

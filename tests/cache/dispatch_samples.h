@@ -1,6 +1,7 @@
 #ifndef AUTOTUNE_TESTS_CACHE_DISPATCH_SAMPLES_H
 #define AUTOTUNE_TESTS_CACHE_DISPATCH_SAMPLES_H
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +17,8 @@ namespace autotune::samples {
 
 /// An op of two variants: 'vector' (VEC, THREADS; a vector must divide n; scratch where SPLIT is 2) and 'naive'.
 Op scale_op();
+/// The same as a folder for --ops.
+void write_scale_op(const std::filesystem::path& folder);
 
 /// A database and a folder of binaries for scale_op, in a folder of their own, on the fake driver.
 class DispatchSetting {

@@ -1,0 +1,432 @@
+// Goal: the C API does what the C++ one does; whatever a caller gets wrong is a status with a sentence, never a crash.
+// Method: the dispatcher's made-up database and driver, with the op taken from a folder.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <thread>
+
+#include "autotune/autotune.h"
+#include "tests/cache/dispatch_samples.h"
+
+namespace autotune {
+namespace {
+
+using namespace samples;
+using testing::HasSubstr;
+
+extern "C" int append(void* context, int, const char* text, std::size_t size) {
+    static_cast<std::string*>(context)->append(text, size);
+    return 0;
+}
+
+class CApi : public testing::Test, protected DispatchSetting {
+protected:
+    void SetUp() override {
+        put_binary(vector_config(4), 1024);
+        put_binary(naive_config(), 1024);
+        write_scale_op(ops_folder_);
+        options_.flags = AUTOTUNE_NO_USER_DATABASE | AUTOTUNE_NO_COMPILE;
+        options_.databases = databases_;
+        options_.database_count = 1;
+        options_.op_folders = folders_;
+        options_.op_folder_count = 1;
+    }
+    void TearDown() override { autotune_dispatcher_destroy(dispatcher_); }
+
+    autotune_dispatcher* dispatcher() {
+        if (!dispatcher_) EXPECT_EQ(autotune_dispatcher_create(&options_, &dispatcher_), 0) << autotune_error_message();
+        return dispatcher_;
+    }
+    const autotune_handle* handle(const char* fields = "dtype=f32") {
+        const autotune_handle* made = nullptr;
+        EXPECT_EQ(autotune_prepare(dispatcher(), "scale", fields, &made), 0) << autotune_error_message();
+        return made;
+    }
+    /// A call of 1024 elements that a test then spoils.
+    struct Call {
+        std::int64_t shape[1] = {1024}, strides[1] = {1};
+        autotune_tensor tensors[2] = {{reinterpret_cast<const void*>(0x100000), shape, nullptr, 1, AUTOTUNE_F32},
+                                      {reinterpret_cast<const void*>(0x200000), shape, nullptr, 1, AUTOTUNE_F32}};
+        std::size_t tensor_count = 2;
+        autotune_scalar scalars[1] = {autotune_real(2.0)};
+        autotune_decision decision{.size = sizeof(autotune_decision)};
+    };
+    static int launch(const autotune_handle* handle, Call& call) {
+        return autotune_launch(handle, call.tensors, call.tensor_count, call.scalars, 1,
+                               reinterpret_cast<void*>(std::uintptr_t{9}), &call.decision);
+    }
+    /// The sentence of a call that has to be refused.
+    std::string refusal(Call& call) {
+        EXPECT_EQ(launch(handle(), call), AUTOTUNE_USAGE);
+        EXPECT_TRUE(driver.launches.empty());
+        return autotune_error_message();
+    }
+
+    std::string database_ = (folder / "tune.db").string(), ops_folder_ = (folder / "ops").string();
+    const char* databases_[1] = {database_.c_str()};
+    const char* folders_[1] = {ops_folder_.c_str()};
+    autotune_options options_{.size = sizeof(autotune_options)};
+    autotune_dispatcher* dispatcher_ = nullptr;
+};
+
+TEST_F(CApi, LaunchesTheWinnerAndTellsOfIt) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    Call call;
+    ASSERT_EQ(launch(handle(), call), AUTOTUNE_OK) << autotune_error_message();
+    EXPECT_STREQ(autotune_rung_name(call.decision.rung), "exact");
+    EXPECT_STREQ(call.decision.config, "vector VEC=8 THREADS=128 SPLIT=1");
+    EXPECT_TRUE(call.decision.launched);
+    EXPECT_TRUE(call.decision.verified);
+    EXPECT_FALSE(call.decision.stale);
+    EXPECT_EQ(call.decision.error, 0);
+    ASSERT_EQ(driver.launches.size(), 1u);
+    EXPECT_EQ(driver.launches[0].binary, vector_config(8, 128).text());
+    EXPECT_EQ(driver.launches[0].stream, reinterpret_cast<CUstream>(9));
+    EXPECT_EQ(driver.launches[0].arguments[0], 0x100000u);
+    EXPECT_EQ(static_cast<std::uint32_t>(driver.launches[0].arguments[3]), std::bit_cast<std::uint32_t>(2.0f));
+}
+
+TEST_F(CApi, ReadyLaunchesNothing) {
+    Call call;
+    EXPECT_EQ(autotune_ready(handle(), call.tensors, 2, call.scalars, 1, nullptr, &call.decision), AUTOTUNE_OK);
+    EXPECT_FALSE(call.decision.launched);
+    EXPECT_EQ(driver.loads.size(), 1u);
+    EXPECT_TRUE(driver.launches.empty());
+}
+
+TEST_F(CApi, StridesScalarsAndDecisionMayBeLeftOut) {
+    Call call;
+    EXPECT_EQ(autotune_launch(handle(""), call.tensors, 2, nullptr, 0, nullptr, nullptr), AUTOTUNE_OK);
+    call.tensors[0].strides = call.tensors[1].strides = call.strides;
+    call.scalars[0] = autotune_integer(3);
+    EXPECT_EQ(launch(handle(nullptr), call), AUTOTUNE_OK) << autotune_error_message();
+    EXPECT_EQ(driver.launches.size(), 2u);
+    EXPECT_EQ(static_cast<std::uint32_t>(driver.launches[0].arguments[3]), std::bit_cast<std::uint32_t>(1.0f));
+    EXPECT_EQ(static_cast<std::uint32_t>(driver.launches[1].arguments[3]), std::bit_cast<std::uint32_t>(3.0f));
+}
+
+TEST_F(CApi, WhatCannotBeLaunchedIsUnavailableAndSaysWhy) {
+    driver.on_load = [](const std::string&) { return CUDA_ERROR_INVALID_IMAGE; };
+    Call call;
+    EXPECT_EQ(launch(handle(), call), AUTOTUNE_UNAVAILABLE);
+    EXPECT_STREQ(autotune_rung_name(call.decision.rung), "none");
+    EXPECT_FALSE(call.decision.launched);
+    EXPECT_NE(call.decision.error, 0);
+    EXPECT_STRNE(call.decision.why, "");
+    EXPECT_STREQ(call.decision.why, autotune_error_message());
+    EXPECT_STREQ(call.decision.config, "");
+}
+
+TEST_F(CApi, UnderCaptureNothingIsLoaded) {
+    ASSERT_EQ(autotune_capture_begin(), AUTOTUNE_OK);
+    Call call;
+    EXPECT_EQ(launch(handle(), call), AUTOTUNE_UNAVAILABLE);
+    ASSERT_EQ(autotune_capture_end(), AUTOTUNE_OK);
+    EXPECT_TRUE(driver.loads.empty());
+    EXPECT_EQ(launch(handle(), call), AUTOTUNE_OK);
+    EXPECT_EQ(autotune_capture_end(), AUTOTUNE_USAGE);
+}
+
+TEST_F(CApi, TheSameWordsGiveTheSameHandle) {
+    EXPECT_EQ(handle("dtype=f32"), handle("dtype=f32"));
+    EXPECT_NE(handle("dtype=f32"), handle("dtype=f16"));
+}
+
+TEST_F(CApi, CountsMissesAndRefreshes) {
+    Call call;
+    launch(handle(), call);
+    launch(handle(), call);
+    std::uint64_t counts[40];
+    std::memset(counts, 0xff, sizeof counts);
+    ASSERT_EQ(autotune_counts(dispatcher(), counts, 40), AUTOTUNE_OK);
+    EXPECT_EQ(counts[call.decision.rung], 2u);
+    EXPECT_EQ(counts[39], 0u);
+    std::string text;
+    ASSERT_EQ(autotune_misses(dispatcher(), append, &text), AUTOTUNE_OK);
+    const auto miss = nlohmann::json::parse(text);
+    EXPECT_EQ(miss["op"], "scale");
+    EXPECT_EQ(miss["problem"], "n=1024,dtype=f32");
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    ASSERT_EQ(autotune_refresh(dispatcher()), AUTOTUNE_OK);
+    EXPECT_EQ(launch(handle(), call), AUTOTUNE_OK);
+    EXPECT_STREQ(autotune_rung_name(call.decision.rung), "exact");
+}
+
+TEST_F(CApi, ExplainsWithoutLaunching) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    std::string text;
+    ASSERT_EQ(autotune_explain(dispatcher(), "scale", "n=1024,dtype=f32", 0, append, &text), AUTOTUNE_OK)
+        << autotune_error_message();
+    const auto answer = nlohmann::json::parse(text);
+    EXPECT_EQ(answer["rung"], "exact");
+    EXPECT_EQ(answer["config"], "vector VEC=8 THREADS=128 SPLIT=1");
+    EXPECT_FALSE(answer["rows"].empty());
+    EXPECT_EQ(autotune_explain(dispatcher(), "scale", "n=1024,n=2048", 0, append, &text), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_explain(dispatcher(), "scale", "n=1024", 7, append, &text), AUTOTUNE_UNAVAILABLE);
+}
+
+// -- what a caller gets wrong
+
+TEST_F(CApi, NullPointersAreRefused) {
+    Call call;
+    const autotune_handle* made = nullptr;
+    EXPECT_EQ(autotune_dispatcher_create(&options_, nullptr), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_prepare(nullptr, "scale", "", &made), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_prepare(dispatcher(), nullptr, "", &made), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_prepare(dispatcher(), "scale", "", nullptr), AUTOTUNE_USAGE);
+    EXPECT_EQ(launch(nullptr, call), AUTOTUNE_USAGE);
+    EXPECT_THAT(autotune_error_message(), HasSubstr("the handle is a null pointer"));
+    EXPECT_EQ(autotune_launch(handle(), nullptr, 2, nullptr, 0, nullptr, nullptr), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_launch(handle(), call.tensors, 2, nullptr, 1, nullptr, nullptr), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_refresh(nullptr), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_counts(nullptr, nullptr, 0), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_counts(dispatcher(), nullptr, 1), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_misses(dispatcher(), nullptr, nullptr), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_explain(dispatcher(), "scale", nullptr, 0, nullptr, nullptr), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_command(1, nullptr, nullptr, nullptr), AUTOTUNE_USAGE);
+    const char* const hole[] = {nullptr};
+    EXPECT_EQ(autotune_command(1, hole, nullptr, nullptr), AUTOTUNE_USAGE);
+    autotune_options options = options_;
+    options.databases = hole;
+    autotune_dispatcher* refused = nullptr;
+    EXPECT_EQ(autotune_dispatcher_create(&options, &refused), AUTOTUNE_USAGE);
+    EXPECT_EQ(refused, nullptr);
+    autotune_dispatcher_destroy(nullptr);
+}
+
+TEST_F(CApi, UnknownOpsFieldsAndChoicesAreNamed) {
+    const autotune_handle* made = nullptr;
+    EXPECT_EQ(autotune_prepare(dispatcher(), "scal", "", &made), AUTOTUNE_USAGE);
+    EXPECT_THAT(autotune_error_message(), HasSubstr("did you mean 'scale'?"));
+    EXPECT_EQ(made, nullptr);
+    EXPECT_EQ(autotune_prepare(dispatcher(), "scale", "dtyp=f32", &made), AUTOTUNE_USAGE);
+    EXPECT_THAT(autotune_error_message(), HasSubstr("dtyp"));
+    EXPECT_STRNE(autotune_error_help(), "");
+    EXPECT_EQ(autotune_prepare(dispatcher(), "scale", "dtype=f99", &made), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_prepare(dispatcher(), "scale", "dtype", &made), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_prepare(dispatcher(), "scale", "dtype=f32,dtype=f16", &made), AUTOTUNE_USAGE);
+}
+
+TEST_F(CApi, ADtypeThatIsNoneIsRefused) {
+    for (const std::int32_t dtype : {-1, 13, 1 << 30}) {
+        Call call;
+        call.tensors[1].dtype = dtype;
+        EXPECT_THAT(refusal(call), HasSubstr("tensor 1 has dtype"));
+    }
+}
+
+TEST_F(CApi, ADtypeThatContradictsTheHandleIsRefused) {
+    Call call;
+    call.tensors[0].dtype = call.tensors[1].dtype = AUTOTUNE_F16;
+    EXPECT_THAT(refusal(call), HasSubstr("f16"));
+}
+
+TEST_F(CApi, RanksAndShapesAreChecked) {
+    Call call;
+    call.tensors[0].rank = -1;
+    EXPECT_THAT(refusal(call), HasSubstr("rank -1"));
+    call = {};
+    call.tensors[0].shape = nullptr;
+    EXPECT_THAT(refusal(call), HasSubstr("no shape"));
+    call = {};
+    call.tensors[0].rank = 0;
+    refusal(call);
+    call = {};
+    std::vector<std::int64_t> many(1000, 1);
+    call.tensors[0].shape = many.data();
+    call.tensors[0].rank = 1000;
+    EXPECT_THAT(refusal(call), HasSubstr("too many dimensions"));
+}
+
+TEST_F(CApi, ExtentsThatAreNoSizesAreRefused) {
+    for (const std::int64_t extent : {std::int64_t{-1}, std::int64_t{INT64_MIN}, std::int64_t{INT64_MAX}}) {
+        Call call;
+        call.shape[0] = extent;
+        EXPECT_NE(launch(handle(), call), AUTOTUNE_OK) << extent;
+        EXPECT_STRNE(autotune_error_message(), "");
+    }
+    EXPECT_TRUE(driver.launches.empty());
+}
+
+TEST_F(CApi, TensorsThatAreMissingAreNamed) {
+    Call call;
+    call.tensor_count = 1;
+    EXPECT_THAT(refusal(call), HasSubstr("takes 2 tensors"));
+    call = {};
+    call.tensors[1].data = nullptr;
+    EXPECT_THAT(refusal(call), HasSubstr("'y'"));
+    call = {};
+    call.tensor_count = SIZE_MAX;
+    EXPECT_THAT(refusal(call), HasSubstr("the most"));
+}
+
+// -- structs that grow
+
+TEST_F(CApi, ADecisionOfANewerHeaderIsFilledAndItsRestIsZero) {
+    struct Newer {
+        autotune_decision known;
+        std::uint64_t more;
+    } newer{};
+    newer.known.size = sizeof newer;
+    newer.more = 7;
+    Call call;
+    EXPECT_EQ(autotune_launch(handle(), call.tensors, 2, nullptr, 0, nullptr, &newer.known), AUTOTUNE_OK);
+    EXPECT_TRUE(newer.known.launched);
+    EXPECT_EQ(newer.known.size, sizeof newer);
+    EXPECT_EQ(newer.more, 0u);
+    newer.known.size = 3;
+    EXPECT_EQ(autotune_launch(handle(), call.tensors, 2, nullptr, 0, nullptr, &newer.known), AUTOTUNE_USAGE);
+}
+
+TEST_F(CApi, OptionsOfANewerHeaderAreTakenUnlessTheyAskForSomething) {
+    struct Newer {
+        autotune_options known;
+        std::uint64_t more;
+    } newer{options_, 0};
+    newer.known.size = sizeof newer;
+    ASSERT_EQ(autotune_dispatcher_create(&newer.known, &dispatcher_), AUTOTUNE_OK) << autotune_error_message();
+    newer.more = 1;
+    autotune_dispatcher* refused = nullptr;
+    EXPECT_EQ(autotune_dispatcher_create(&newer.known, &refused), AUTOTUNE_USAGE);
+    EXPECT_THAT(autotune_error_message(), HasSubstr(autotune_version()));
+    autotune_options options = options_;
+    options.flags |= std::uint64_t{1} << 60;
+    EXPECT_EQ(autotune_dispatcher_create(&options, &refused), AUTOTUNE_USAGE);
+    options = options_;
+    options.size = 0;
+    EXPECT_EQ(autotune_dispatcher_create(&options, &refused), AUTOTUNE_USAGE);
+    EXPECT_EQ(refused, nullptr);
+}
+
+TEST_F(CApi, AnOpFolderThatIsNoneIsRefused) {
+    const char* const nowhere[] = {"/nonexistent/ops"};
+    options_.op_folders = nowhere;
+    autotune_dispatcher* refused = nullptr;
+    EXPECT_EQ(autotune_dispatcher_create(&options_, &refused), AUTOTUNE_USAGE);
+    EXPECT_THAT(autotune_error_message(), HasSubstr("/nonexistent/ops"));
+}
+
+// -- callbacks
+
+TEST_F(CApi, TheLogIsTold) {
+    std::string told;
+    options_.log = [](void* context, const char* sentence) { *static_cast<std::string*>(context) += sentence; };
+    options_.log_context = &told;
+    Call call;
+    EXPECT_EQ(launch(handle(), call), AUTOTUNE_OK);
+    EXPECT_THAT(told, HasSubstr("not tuned"));
+}
+
+TEST_F(CApi, WhatACallbackThrowsStaysInTheLibrary) {
+    options_.log = [](void*, const char*) { throw std::runtime_error{"thrown by the application"}; };
+    Call call;
+    EXPECT_EQ(launch(handle(), call), AUTOTUNE_OK) << "a log that fails stops no launch";
+    const auto throwing = [](void*, int, const char*, std::size_t) -> int { throw 7; };
+    EXPECT_EQ(autotune_misses(dispatcher(), throwing, nullptr), AUTOTUNE_USAGE);
+    EXPECT_THAT(autotune_error_message(), HasSubstr("threw"));
+    const char* const words[] = {"ops"};
+    EXPECT_EQ(autotune_command(1, words, throwing, nullptr), AUTOTUNE_USAGE);
+}
+
+TEST_F(CApi, ThreadsHaveTheirOwnErrors) {
+    const autotune_handle* const one = handle();
+    std::atomic<int> wrong{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 8; ++t)
+        threads.emplace_back([&, t] {
+            for (int i = 0; i < 200; ++i) {
+                Call call;
+                const std::int32_t bad = -100 - t;
+                const std::string expected = "tensor 0 has dtype " + std::to_string(bad);
+                call.tensors[0].dtype = bad;
+                if (launch(one, call) != AUTOTUNE_USAGE || !std::string{autotune_error_message()}.starts_with(expected))
+                    ++wrong;
+                call.tensors[0].dtype = AUTOTUNE_F32;
+                if (launch(one, call) != AUTOTUNE_OK) ++wrong;
+                const autotune_handle* made = nullptr;
+                if (autotune_prepare(dispatcher_, "scale", i % 2 ? "dtype=f32" : "dtype=f16", &made)) ++wrong;
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(CApi, ALongMessageIsCutAtAWholeCharacter) {
+    std::string name;
+    while (name.size() < 3000) name += "\xc3\xa4";
+    const autotune_handle* made = nullptr;
+    EXPECT_EQ(autotune_prepare(dispatcher(), name.c_str(), "", &made), AUTOTUNE_USAGE);
+    const std::string message = autotune_error_message();
+    EXPECT_LT(message.size(), 2048u);
+    EXPECT_GT(message.size(), 2000u);
+    EXPECT_EQ(message.back(), '\xa4');
+}
+
+// -- subcommands
+
+struct Heard {
+    std::string result, notice;
+    int stop_after = -1;  ///< lines of the result
+};
+int hear(void* context, int stream, const char* text, std::size_t size) {
+    Heard& heard = *static_cast<Heard*>(context);
+    EXPECT_EQ(text[size], '\0');
+    (stream == AUTOTUNE_RESULT ? heard.result : heard.notice).append(text, size);
+    return stream == AUTOTUNE_RESULT && heard.stop_after >= 0 && heard.stop_after-- == 0;
+}
+int command(std::initializer_list<const char*> words, Heard& heard) {
+    return autotune_command(words.size(), std::data(words), hear, &heard);
+}
+
+TEST(CApiCommand, SaysWhatTheCommandLineSays) {
+    Heard heard;
+    EXPECT_EQ(command({"ops"}, heard), AUTOTUNE_OK);
+    EXPECT_THAT(heard.result, HasSubstr("softmax"));
+    EXPECT_EQ(command({"help", "budget"}, heard), AUTOTUNE_OK);
+    EXPECT_THAT(heard.result, HasSubstr("# Budget"));
+    EXPECT_EQ(autotune_command(0, nullptr, nullptr, nullptr), AUTOTUNE_OK);
+}
+
+TEST(CApiCommand, BadWordsAreAStatusWithASentence) {
+    Heard heard;
+    EXPECT_EQ(command({"opps"}, heard), AUTOTUNE_USAGE);
+    EXPECT_THAT(autotune_error_message(), HasSubstr("did you mean 'ops'?"));
+    EXPECT_EQ(command({"tune", "softmx"}, heard), AUTOTUNE_USAGE);
+    EXPECT_THAT(autotune_error_message(), HasSubstr("softmx"));
+}
+
+TEST(CApiCommand, TunesAndStores) {
+    const Folder folder;
+    const std::string database = (folder / "tune.db").string();
+    Heard heard;
+    ASSERT_EQ(command({"tune", "softmax", "rows=4,cols=64,dtype=f32", "--gpu", "emulated:sm_86", "--budget", "3",
+                       "--effort", "quick", "--db", database.c_str(), "--json"},
+                      heard),
+              AUTOTUNE_OK)
+        << autotune_error_message() << heard.notice;
+    std::istringstream lines{heard.result};
+    nlohmann::json last;
+    for (std::string line; std::getline(lines, line);) last = nlohmann::json::parse(line);
+    EXPECT_EQ(last["event"], "summary");
+    EXPECT_TRUE(std::filesystem::exists(database));
+}
+
+TEST(CApiCommand, EndsWhenTheCallerAsksForIt) {
+    Heard heard{.stop_after = 1};
+    EXPECT_EQ(command({"tune", "softmax", "rows=4,cols=64,dtype=f32", "--gpu", "emulated:sm_86", "--budget", "10m",
+                       "--effort", "quick", "--db", "none", "--json"},
+                      heard),
+              AUTOTUNE_INTERRUPTED);
+    EXPECT_THAT(heard.result, HasSubstr("\"trial\""));
+}
+
+}  // namespace
+}  // namespace autotune
