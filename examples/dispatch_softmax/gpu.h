@@ -4,21 +4,23 @@
 #define EXAMPLES_DISPATCH_SOFTMAX_GPU_H
 
 #include <autotune/error.h>
-#include <cuda.h>
 #include <dlfcn.h>
 
+#include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 /// The driver's calls, found at run time, so that the example builds and says what is missing where there is no GPU.
+/// Addresses are CUdeviceptr, statuses CUresult: 0 is success.
 struct CudaCalls {
-    decltype(&::cuInit) init = nullptr;
-    decltype(&::cuDevicePrimaryCtxRetain) retain = nullptr;
-    decltype(&::cuCtxSetCurrent) set_current = nullptr;
-    decltype(&::cuMemAlloc) alloc = nullptr;
-    decltype(&::cuMemFree) free = nullptr;
-    decltype(&::cuMemcpyHtoD) to_device = nullptr;
-    decltype(&::cuMemcpyDtoH) to_host = nullptr;
+    int (*init)(unsigned) = nullptr;
+    int (*retain)(void** context, int device) = nullptr;
+    int (*set_current)(void* context) = nullptr;
+    int (*alloc)(std::uintptr_t* memory, std::size_t bytes) = nullptr;
+    int (*free)(std::uintptr_t memory) = nullptr;
+    int (*to_device)(std::uintptr_t to, const void* from, std::size_t bytes) = nullptr;
+    int (*to_host)(void* to, std::uintptr_t from, std::size_t bytes) = nullptr;
 };
 
 inline CudaCalls& cuda() {
@@ -26,8 +28,8 @@ inline CudaCalls& cuda() {
     return calls;
 }
 
-inline void require(CUresult status, const char* what) {
-    if (status != CUDA_SUCCESS)
+inline void require(int status, const char* what) {
+    if (status != 0)
         throw autotune::Error{autotune::Error::Kind::device,
                               std::string{what} + " failed with status " + std::to_string(status)};
 }
@@ -52,8 +54,8 @@ public:
         find(calls.free, "cuMemFree_v2");
         find(calls.to_device, "cuMemcpyHtoD_v2");
         find(calls.to_host, "cuMemcpyDtoH_v2");
-        CUcontext context = nullptr;
-        if (calls.init(0) != CUDA_SUCCESS || calls.retain(&context, 0) != CUDA_SUCCESS) {
+        void* context = nullptr;
+        if (calls.init(0) != 0 || calls.retain(&context, 0) != 0) {
             why_not_ = "there is no GPU that can be used here";
             return;
         }
@@ -82,7 +84,7 @@ public:
     }
 
 private:
-    CUdeviceptr address_ = 0;
+    std::uintptr_t address_ = 0;
     std::size_t bytes_;
 };
 

@@ -1,4 +1,5 @@
-/* Every driver call that autotune looks for, as a weak name of one function: fake_cuda.c has those that do something. */
+/* Every driver call that autotune looks for, as a weak name of one function: fake_cuda.c has those that do something.
+ */
 #include <cuda.h> /* its macros give the exported names */
 
 __attribute__((used)) static int fake_cuda_not_supported(void) { return 801; }
