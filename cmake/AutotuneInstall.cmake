@@ -1,5 +1,6 @@
-# What `cmake --install` lays down: include/autotune, the libraries that an application links with what these need,
-# bin/autotune, libexec/autotune/autotune-worker (where find_worker looks), and the package config.
+# What `cmake --install` lays down: include/autotune, libautotune.so, the static libraries that a C++ application links
+# with what these need, bin/autotune with its man pages and completions, libexec/autotune/autotune-worker (where
+# find_worker looks), and the files by which CMake and pkg-config find it.
 include(CMakePackageConfigHelpers)
 
 # autotune_closure(OUT targets...): the targets, and the libraries of this tree that they link.
@@ -40,6 +41,10 @@ install(TARGETS ${_libraries} EXPORT autotuneTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 
+# By itself: who links it needs none of what it was built with.
+install(TARGETS autotune_shared EXPORT autotuneSharedTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} NAMELINK_COMPONENT development)
+
 if(TARGET autotune)
   install(TARGETS autotune RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(FILES ${PROJECT_SOURCE_DIR}/docs/json-lines.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/autotune)
@@ -59,3 +64,12 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/autotuneConfigVersion.cma
 install(FILES ${PROJECT_BINARY_DIR}/autotuneConfig.cmake ${PROJECT_BINARY_DIR}/autotuneConfigVersion.cmake
   ${PROJECT_SOURCE_DIR}/cmake/FindSodium.cmake DESTINATION ${_package} COMPONENT development)
 install(EXPORT autotuneTargets NAMESPACE autotune:: DESTINATION ${_package} COMPONENT development)
+install(EXPORT autotuneSharedTargets NAMESPACE autotune:: DESTINATION ${_package} COMPONENT development)
+
+# From its own place, so that an installed tree can be moved.
+set(_pkgconfig ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(_folder LIBDIR INCLUDEDIR)
+  file(RELATIVE_PATH AUTOTUNE_PC_${_folder} /prefix/${_pkgconfig} /prefix/${CMAKE_INSTALL_${_folder}})
+endforeach()
+configure_file(${PROJECT_SOURCE_DIR}/cmake/autotune.pc.in ${PROJECT_BINARY_DIR}/autotune.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/autotune.pc DESTINATION ${_pkgconfig} COMPONENT development)

@@ -29,4 +29,8 @@ try:
 except Error as error:
     assert error.status == 1, error
 dispatcher.close()
+# Emulated, in processes of the worker program that lies beside the library.
+lines = library.command("tune", "softmax", "rows=4,cols=64,dtype=f32", "--gpu", "emulated:sm_86", "--budget", "2",
+                        "--effort", "quick", "--db", "none", "--json").splitlines()
+assert '"summary"' in lines[-1], lines
 print("as it says")

@@ -2,8 +2,9 @@
 # person would look for is there.
 file(REMOVE_RECURSE ${PREFIX})
 execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${PREFIX} --strip OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
-foreach(pattern include/autotune/dispatcher.h include/autotune/error.h include/autotune/reference.h include/autotune/reference.hpp
-    autotuneConfig.cmake autotuneConfigVersion.cmake libautotune_dispatcher.a)
+foreach(pattern include/autotune/autotune.h include/autotune/dispatcher.h include/autotune/error.h include/autotune/reference.h include/autotune/reference.hpp
+    autotuneConfig.cmake autotuneConfigVersion.cmake libautotune_dispatcher.a libautotune.so
+    libautotune.so.1 autotune.pc)
   cmake_path(GET pattern PARENT_PATH folder)
   cmake_path(GET pattern FILENAME name)
   file(GLOB_RECURSE found ${PREFIX}/${folder}/${name})

@@ -204,7 +204,7 @@ std::filesystem::path find_worker(const std::filesystem::path& given) {
     std::string places;
     for (const std::filesystem::path& start : {std::filesystem::canonical("/proc/self/exe", ignored), own_library()}) {
         if (start.empty()) continue;
-        for (const char* folder : {".", "../libexec/autotune", "../bin"}) {
+        for (const char* folder : {".", "../libexec/autotune", "../../libexec/autotune", "../bin"}) {
             const std::filesystem::path path = (start.parent_path() / folder / "autotune-worker").lexically_normal();
             if (usable(path)) return path;
             places += fmt::format("{}{}", places.empty() ? "" : ", ", path.string());
