@@ -33,6 +33,7 @@ LadderStep stored_candidate(const Instance& instance, const OpKnowledge& known, 
                    .config = known.snapshot.config(row),
                    .verified = row.verified == Verified::verified,
                    .stale = !stale.empty(),
+                   .imported = row.imported,
                    .time_us = static_cast<double>(row.time_ns) / 1000.0};
     out.why = stale.empty() ? "tuned for this problem" : fmt::format("tuned for this problem, but {}", stale);
     if (row.imported) out.why += ", elsewhere";

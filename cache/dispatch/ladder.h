@@ -32,7 +32,9 @@ OpKnowledge read_knowledge(std::span<Store* const> stores, const Op& op, const D
 struct LadderStep {
     Rung rung = Rung::default_config;
     Config config{};
-    bool verified = false, stale = false;
+    Layer layer = Layer::op;
+    bool verified = false, stale = false, imported = false;
+    float distance = 0;  ///< Decision::distance
     std::string why{};
     std::string name{};                            ///< candidate_name
     std::string refused{};                         ///< why it can't be used here; empty: it can

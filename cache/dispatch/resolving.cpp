@@ -236,8 +236,11 @@ std::shared_ptr<Plan> Dispatcher::Impl::plan_of(const Call& call, const Instance
                      .verified = candidate.verified,
                      .stale = candidate.stale || other_compiler};
     plan->decision = {.rung = other_compiler ? Rung::exact_stale : candidate.rung,
+                      .layer = candidate.layer,
                       .verified = candidate.verified,
                       .stale = candidate.stale || other_compiler,
+                      .imported = candidate.imported,
+                      .distance = candidate.distance,
                       .config = kept_text(candidate.config.text()),
                       .why = kept_text(std::move(why))};
     return plan;

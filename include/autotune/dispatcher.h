@@ -61,23 +61,46 @@ private:
     }
 };
 
-/// How good an answer is, best first.
+/// How good an answer is, best first. Whatever the rung, a config is checked against the very problem and GPU of the
+/// call. The numbers stay as they are: other languages and stored decisions use them.
 enum class Rung {
-    exact,        ///< tuned for this very problem on this kind of GPU, with today's source and compiler
-    exact_stale,  ///< the same, but source, space or compiler have changed since
-    predicted,    ///< nobody has measured it: an emulator's model of such a GPU put it before the default
-    default_config,
-    none,  ///< nothing could be launched: `Decision::error` and `why` say what is in the way
+    exact = 0,            ///< tuned for this very problem on this kind of GPU, with today's source and compiler
+    exact_stale = 1,      ///< the same, but source, space or compiler have changed since
+    nearest = 2,          ///< tuned on this kind of GPU for a problem whose dims are close: `Decision::distance`
+    sibling = 3,          ///< tuned for this problem on a GPU of the same capability, limits and nearly as many SMs
+    sibling_nearest = 4,  ///< tuned on such a GPU for a problem whose dims are close
+    robust = 5,           ///< loses least, in its worst case, over the problems of the op that were tuned on such GPUs
+    family = 6,           ///< tuned on a GPU of the same capability's major number, whose limits are no larger
+    predicted = 7,        ///< nobody has measured it: an emulator's model of such a GPU put it before the default
+    default_config = 8,
+    none = 9,  ///< nothing could be launched: `Decision::error` and `why` say what is in the way
 };
-inline constexpr std::array<std::string_view, 5> rung_names{"exact", "exact, stale", "predicted", "default", "none"};
+inline constexpr std::array<std::string_view, 10> rung_names{
+    "exact",  "exact, stale", "nearest",   "sibling", "sibling, nearest",
+    "robust", "family",       "predicted", "default", "none"};
 constexpr std::string_view name_of(Rung rung) noexcept { return rung_names[static_cast<std::size_t>(rung)]; }
+
+/// Where an answer comes from, the nearest to the application first. The numbers stay as they are.
+enum class Layer : std::uint8_t {
+    pinned = 0,    ///< Dispatcher::pin
+    user = 1,      ///< the user's own database
+    project = 2,   ///< Options::databases
+    system = 3,    ///< the machine's
+    embedded = 4,  ///< Options::embedded
+    op = 5,        ///< the op's own files: a default
+};
+inline constexpr std::array<std::string_view, 6> layer_names{"pinned", "user", "project", "system", "embedded", "op"};
+constexpr std::string_view name_of(Layer layer) noexcept { return layer_names[static_cast<std::size_t>(layer)]; }
 
 /// What was decided for a call. The texts live as long as the dispatcher.
 struct Decision {
     Rung rung = Rung::none;
+    Layer layer = Layer::op;
     bool verified = false;  ///< checked again after timing, with other seeds and ragged problems
     bool stale = false;
+    bool imported = false;  ///< measured elsewhere
     bool launched = false;
+    float distance = 0;         ///< octaves between the stored problem and this one, over all dims; 0: the same
     int error = 0;              ///< CUresult of the last thing that failed; 0: nothing did
     std::string_view config{};  ///< `warp_row THREADS=256 VEC=8`
     std::string_view why{};     ///< one sentence

@@ -50,6 +50,16 @@ namespace {
 
 using namespace samples;
 
+// What other languages and stored decisions hold.
+static_assert(static_cast<int>(Rung::exact) == 0 && static_cast<int>(Rung::exact_stale) == 1 &&
+              static_cast<int>(Rung::nearest) == 2 && static_cast<int>(Rung::sibling) == 3 &&
+              static_cast<int>(Rung::sibling_nearest) == 4 && static_cast<int>(Rung::robust) == 5 &&
+              static_cast<int>(Rung::family) == 6 && static_cast<int>(Rung::predicted) == 7 &&
+              static_cast<int>(Rung::default_config) == 8 && static_cast<int>(Rung::none) == 9);
+static_assert(static_cast<int>(Layer::pinned) == 0 && static_cast<int>(Layer::user) == 1 &&
+              static_cast<int>(Layer::project) == 2 && static_cast<int>(Layer::system) == 3 &&
+              static_cast<int>(Layer::embedded) == 4 && static_cast<int>(Layer::op) == 5);
+
 class Dispatching : public testing::Test, protected DispatchSetting {
 protected:
     /// The default of n (a multiple of 4) is stored too, as after any search.
