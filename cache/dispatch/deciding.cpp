@@ -12,7 +12,7 @@ void Dispatcher::freeze() {
     impl_->refuse_child();
     const std::lock_guard lock{impl_->mutex};
     if (impl_->frozen) return;
-    impl_->look_for_news(false);
+    impl_->look_for_news(Impl::Look::once_a_second);
     // A problem that comes later is answered by what is known now, so all that may be asked is read now.
     for (const auto& site : impl_->sites)
         for (int device = 0; device < impl_->device_count; ++device)

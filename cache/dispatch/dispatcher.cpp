@@ -62,6 +62,7 @@ Decision Dispatcher::launch(const Handle& handle, std::span<const TensorArgument
         throw Error{Error::Kind::usage, "the tensors of a call have too many dimensions"};
     const auto words = signature.words();
     std::string failed;
+    Config failed_config;
     CUresult failure = CUDA_SUCCESS;
     bool repeatable = true;
     {
@@ -90,6 +91,7 @@ Decision Dispatcher::launch(const Handle& handle, std::span<const TensorArgument
                     return decision;
                 }
                 failed = plan->candidate;
+                failed_config = plan->decided.config;
                 failure = status;
                 repeatable = plan->repeatable || !begun;
             }
@@ -102,7 +104,10 @@ Decision Dispatcher::launch(const Handle& handle, std::span<const TensorArgument
                          .scalars = scalars,
                          .stream = stream,
                          .purpose = Impl::Purpose::launch},
-                        {.candidate = std::move(failed), .status = failure, .repeatable = repeatable});
+                        {.candidate = std::move(failed),
+                         .config = std::move(failed_config),
+                         .status = failure,
+                         .repeatable = repeatable});
 }
 
 Decision Dispatcher::ready(const Handle& handle, std::span<const TensorArgument> tensors,
@@ -125,7 +130,7 @@ Decision Dispatcher::ready(const Handle& handle, std::span<const TensorArgument>
 void Dispatcher::refresh() {
     if (impl_->in_child()) return;
     const std::lock_guard lock{impl_->mutex};
-    if (!impl_->frozen) impl_->look_for_news(true);
+    if (!impl_->frozen) impl_->look_for_news(Impl::Look::now_and_retry);
 }
 
 std::array<std::uint64_t, rung_names.size()> Dispatcher::counts() const noexcept {

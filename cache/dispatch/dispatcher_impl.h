@@ -21,6 +21,8 @@
 #include "cache/dispatch/grace.h"
 #include "cache/dispatch/kernels.h"
 #include "cache/dispatch/ladder.h"
+#include "cache/dispatch/learner.h"
+#include "cache/dispatch/tuning_thread.h"
 #include "cache/dispatch/workspaces.h"
 #include "cache/store/store.h"
 #include "device/driver.h"
@@ -51,8 +53,8 @@ struct WantedKernel {
 };
 
 /// What Dispatcher hides. dispatcher.cpp holds the fast path, resolving.cpp what happens when a call is new,
-/// remembering.cpp the tables of plans, deciding.cpp what is pinned and handed to other processes, preparing.cpp what
-/// is loaded before its call.
+/// remembering.cpp the tables of plans, learning.cpp what is tuned or written for want of a record, deciding.cpp what
+/// is pinned and handed to other processes, preparing.cpp what is loaded before its call.
 struct Dispatcher::Impl {
     explicit Impl(Options given);
     ~Impl();
@@ -103,6 +105,7 @@ struct Dispatcher::Impl {
     /// What brought a call here that has a plan: the plan failed.
     struct Failure {
         std::string candidate{};  ///< empty: none did
+        Config config{};
         CUresult status = CUDA_SUCCESS;
         bool repeatable = true;  ///< nothing that ran forbids running the whole call again
     };
@@ -122,7 +125,8 @@ struct Dispatcher::Impl {
     int current_device() const noexcept;
     // resolving.cpp
     Decision resolve(Call call, const Failure& failure);
-    std::optional<Decision> after_failure(const Call& call, const Failure& failure);
+    std::optional<Decision> after_failure(const Call& call, const Failure& failure, const Instance& instance,
+                                          const DeviceIdentity& device);
     Instance instance_of(const Call& call, const DeviceLimits& limits) const;
     /// nullopt: under capture, and something would have to be loaded.
     std::shared_ptr<Plan> plan_of(const Call& call, const Instance& instance, const LadderStep& candidate);
@@ -144,6 +148,15 @@ struct Dispatcher::Impl {
     Decisions decided() const;
     void forget_plans();
 
+    // learning.cpp
+    void start_threads();
+    bool is_missed(const std::vector<LadderStep>& steps, int device) const;
+    void note_miss(const Instance& instance, const DeviceIdentity& device, Rung rung);
+    /// Has the missed problem tuned, as on_miss says; waits for it without the lock. True: it was waited for.
+    bool have_tuned(std::unique_lock<std::mutex>& lock, Call& call, const Instance& instance,
+                    const DeviceIdentity& device);
+    void learn_failure(const Instance& instance, const DeviceIdentity& device, const Config& config, CUresult status);
+
     // preparing.cpp
     Decision prepare_by_problem(CallSite& site, const ExpectedCall& expected, int device, CUstream stream);
     void want(const Call& call, const Instance& instance, const LadderStep& candidate);
@@ -158,14 +171,21 @@ struct Dispatcher::Impl {
     Kernels::Options kernel_options();
     Databases open_databases();
     std::vector<Store*> readable();
-    void look_for_news(bool now);
+    enum class Look { once_a_second, now, now_and_retry };
+    void look_for_news(Look look);
     const OpKnowledge& known(const Op& op, const DeviceIdentity& device);
     const KnownDevice& device_state(int device);
     void pin(const DecidedConfig& decided, int device);
-    void note_miss(const Instance& instance, const DeviceIdentity& device, const Plan& plan);
     std::string_view kept_text(std::string text) { return *texts.insert(std::move(text)).first; }
     void log(std::string sentence);
+
+    // -- threads: they take the mutex, and end before all of the above does
+    std::unique_ptr<Learner> learner;
+    std::unique_ptr<TuningThread> tuning;
 };
+
+/// A candidate on one of the GPUs: what fails on one may well run on another.
+std::string name_here(std::string_view candidate, int device);
 
 }  // namespace autotune
 #endif

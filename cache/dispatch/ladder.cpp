@@ -166,7 +166,8 @@ OpKnowledge read_knowledge(std::span<Store* const> stores, const Op& op, const D
         try {
             for (const auto& version : store->compilers()) known.compilers.push_back(version);
             for (const Negative& negative : store->negatives(op.name, device.fp)) {
-                // A failure is forgotten when its source or space changes.
+                // A failure is forgotten when its source or space changes, some also with the driver.
+                if (!negative.holds_on(device)) continue;
                 const auto same =
                     std::find_if(known.today.templates.begin(), known.today.templates.end(),
                                  [&](const TemplateIdentity& t) { return t.variant == negative.source.variant; });

@@ -14,7 +14,7 @@ namespace autotune {
 
 namespace {
 
-constexpr std::size_t most_misses = 4096;
+constexpr std::size_t most_said = 4096;
 /// How long a reader waits for a writer's commit; the dispatcher comes back later rather than wait more.
 constexpr std::chrono::milliseconds reading_patience{1000};
 
@@ -49,9 +49,6 @@ FieldValues scalar_values(const Op& op, std::span<const ScalarArgument> scalars)
     return values;
 }
 
-/// A candidate on one of the GPUs: what fails on one may well run on another.
-std::string name_here(std::string_view candidate, int device) { return fmt::format("{} {}", device, candidate); }
-
 /// Whether another config may do better. What the context, the stream or an earlier kernel is to blame for would fail
 /// with every config, and none of them is forgotten for it.
 bool blames_candidate(CUresult status) noexcept {
@@ -77,6 +74,8 @@ bool blames_candidate(CUresult status) noexcept {
 
 }  // namespace
 
+std::string name_here(std::string_view candidate, int device) { return fmt::format("{} {}", device, candidate); }
+
 Dispatcher::Impl::Impl(Options given) : options{std::move(given)} {
     if (!options.ops) builtin.emplace();
     calls = driver_if_present(&no_driver);
@@ -84,11 +83,13 @@ Dispatcher::Impl::Impl(Options given) : options{std::move(given)} {
     if (calls) workspaces = std::make_unique<Workspaces>(*calls);
     devices.resize(static_cast<std::size_t>(std::max(device_count, 1)));
     database_paths = options.databases;
+    if (!options.learn.empty() && std::ranges::find(database_paths, options.learn) == database_paths.end())
+        database_paths.push_back(options.learn);
     if (options.user_database)
         if (const auto own = Store::default_path(); !own.empty()) database_paths.push_back(own.string());
     databases = open_databases();
-    if (!calls) return;
-    kernels = std::make_unique<Kernels>(*calls, kernel_options());
+    if (calls) kernels = std::make_unique<Kernels>(*calls, kernel_options());
+    start_threads();
 }
 
 /// The user's own folder of binaries comes first, and only it takes what is compiled: an application's is read.
@@ -108,14 +109,20 @@ Kernels::Options Dispatcher::Impl::kernel_options() {
 }
 
 Dispatcher::Impl::~Impl() {
-    if (!in_child()) return;
+    if (!in_child()) {
+        tuning.reset();
+        learner.reset();
+        return;
+    }
+    static_cast<void>(tuning.release());  // their threads are the parent's
+    static_cast<void>(learner.release());
     static_cast<void>(kernels.release());  // a child of a fork may not call the driver
     static_cast<void>(workspaces.release());
     static_cast<void>(new Databases{std::move(databases)});  // nor close its parent's connections
 }
 
 void Dispatcher::Impl::log(std::string sentence) {
-    if (!options.log || said.size() >= most_misses || !said.insert(sentence).second) return;
+    if (!options.log || said.size() >= most_said || !said.insert(sentence).second) return;
     try {
         options.log(sentence);
     } catch (...) {  // a line that cannot be written is no reason to launch nothing
@@ -154,8 +161,9 @@ std::vector<Store*> Dispatcher::Impl::readable() {
 }
 
 /// Looks whether a database changed, at most once a second unless asked to; then all plans are made anew. While one is
-/// locked, what is known stays.
-void Dispatcher::Impl::look_for_news(bool now) {
+/// locked, what is known stays. To retry: also what has failed.
+void Dispatcher::Impl::look_for_news(Look look) {
+    const bool now = look != Look::once_a_second;
     if (!now && std::chrono::steady_clock::now() - last_look < std::chrono::seconds{1}) return;
     last_look = std::chrono::steady_clock::now();
     bool changed = now || databases.stores.size() != database_paths.size();  // one may have come into being
@@ -174,8 +182,8 @@ void Dispatcher::Impl::look_for_news(bool now) {
     if (next.locked) return;
     const bool same = !now && !replaced && !databases.locked && next.generations == databases.generations;
     databases = std::move(next);
-    if (same) return;         // a file that is still not there is no news
-    if (now) failed.clear();  // a compiler or a binary may have come as well
+    if (same) return;                                 // a file that is still not there is no news
+    if (look == Look::now_and_retry) failed.clear();  // a compiler or a binary may have come as well
     knowledge.clear();
     forget_plans();
 }
@@ -279,23 +287,13 @@ void Dispatcher::Impl::pin(const DecidedConfig& decided, int device) {
     if (pinned.size() < options.most_problems) pinned.put(decided);
 }
 
-void Dispatcher::Impl::note_miss(const Instance& instance, const DeviceIdentity& device, const Plan& plan) {
-    const bool predicted = plan.decision.rung == Rung::predicted;
-    if ((!predicted && plan.decision.rung != Rung::default_config) || missed.size() >= most_misses) return;
-    const std::string problem = instance.problem().text();
-    const auto [at, is_new] = missed.try_emplace(instance.op().name + ' ' + problem + ' ' + device.fp);
-    if (!is_new) return;
-    at->second = {.op = instance.op().name, .problem = problem, .device = device.name};
-    if (said.insert("miss " + instance.op().name).second)
-        log(fmt::format("'{}' {} is not tuned on {}; {} runs (said once an op)", instance.op().name, problem,
-                        device.name, predicted ? "what a model predicts" : "the default"));
-}
-
 /// A plan that worked before has failed: it goes. An answer where no other config would do better.
-std::optional<Decision> Dispatcher::Impl::after_failure(const Call& call, const Failure& failure) {
+std::optional<Decision> Dispatcher::Impl::after_failure(const Call& call, const Failure& failure,
+                                                        const Instance& instance, const DeviceIdentity& device) {
     if (!blames_candidate(failure.status))
         return nothing(fmt::format("the launch failed: {}", name_of(failure.status)), failure.status);
     if (failure.status != CUDA_ERROR_OUT_OF_MEMORY) failed.insert(failure.candidate);  // memory may come back
+    learn_failure(instance, device, failure.config, failure.status);
     drop(call.site, failure.candidate);
     log(fmt::format("a kernel of '{}' failed to launch ({}), so the next config runs", call.site.op->name,
                     name_of(failure.status)));
@@ -305,20 +303,30 @@ std::optional<Decision> Dispatcher::Impl::after_failure(const Call& call, const 
 
 Decision Dispatcher::Impl::resolve(Call call, const Failure& failure) {
     if (in_child()) return for_a_child();
-    const std::lock_guard lock{mutex};
+    std::unique_lock lock{mutex};
     if (!calls) return nothing(no_driver, CUDA_ERROR_NO_DEVICE);
     call.capturing = capturing(call.stream);
     if (!call.capturing) {
-        if (!frozen) look_for_news(false);
+        if (!frozen) look_for_news(Look::once_a_second);
         reclaim();
         load_wanted_now(call.device);
     }
-    if (!failure.candidate.empty())
-        if (auto end = after_failure(call, failure)) return *end;
     const KnownDevice& device = device_state(call.device);
     if (!device.failed.empty()) return nothing(device.failed, CUDA_ERROR_NO_DEVICE);
     const Instance instance = instance_of(call, device.identity.limits);
-    return climb(call, instance, device.identity, steps_of(call, instance, device.identity));
+    if (!failure.candidate.empty())
+        if (auto end = after_failure(call, failure, instance, device.identity)) return *end;
+    std::vector<LadderStep> steps = steps_of(call, instance, device.identity);
+    if (is_missed(steps, call.device)) {
+        if (options.on_miss == OnMiss::fail) {
+            note_miss(instance, device.identity, Rung::none);
+            return nothing(fmt::format("'{}' {} is not tuned on {}, and on_miss is to fail", instance.op().name,
+                                       instance.problem().text(), device.identity.name),
+                           CUDA_ERROR_NOT_FOUND);
+        }
+        if (have_tuned(lock, call, instance, device.identity)) steps = steps_of(call, instance, device.identity);
+    }
+    return climb(call, instance, device.identity, steps);
 }
 
 std::vector<LadderStep> Dispatcher::Impl::steps_of(const Call& call, const Instance& instance,
@@ -344,7 +352,7 @@ Decision Dispatcher::Impl::climb(const Call& call, const Instance& instance, con
             bool begun = false;
             const CUresult status = plan ? run(*plan, call, begun) : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
             if (status == CUDA_SUCCESS) {
-                note_miss(instance, device, *plan);
+                note_miss(instance, device, plan->decision.rung);
                 return answered(std::move(plan), call, best);
             }
             error = status;
@@ -357,6 +365,7 @@ Decision Dispatcher::Impl::climb(const Call& call, const Instance& instance, con
             }
             why = fmt::format("'{}' did not launch: {}", candidate.config.text(), name_of(status));
             if (!blames_candidate(status)) return nothing(why, status);
+            learn_failure(instance, device, candidate.config, status);
             if (begun && !plan->repeatable) return nothing(why, status);
         } catch (const Error& failed_config) {
             why = failed_config.what();
@@ -364,6 +373,7 @@ Decision Dispatcher::Impl::climb(const Call& call, const Instance& instance, con
         } catch (const DeviceFailure& failed_config) {
             why = failed_config.what();
             error = static_cast<CUresult>(failed_config.fault().code);
+            learn_failure(instance, device, candidate.config, error);
         } catch (const EvaluationError& failed_config) {
             why = failed_config.what();
             error = CUDA_ERROR_INVALID_VALUE;

@@ -81,20 +81,22 @@ std::vector<Negative> Store::negatives(std::string_view op, std::string_view dev
         std::vector<Negative> negatives;
         Entities entities{impl_->tune()};
         Query row = impl_->tune().query(
-            "SELECT n.template, n.config, n.outcome, p.key FROM negative n JOIN device d ON d.id = n.device "
+            "SELECT n.template, n.config, n.outcome, p.key, n.env FROM negative n JOIN device d ON d.id = n.device "
             "JOIN template t ON t.id = n.template LEFT JOIN problem p ON p.id = n.problem WHERE t.op = ? AND d.fp = ?");
         row.bind(op, device_fp);
         while (row.step()) {
             const auto* source = entities.source(row.integer(0));
             const auto* config = entities.config(row.integer(1));
             const auto ending = ending_named(row.text(2));
-            if (!source || !config || !ending) continue;
+            const auto* environment = entities.environment(row.integer(4));
+            if (!source || !config || !ending || !environment) continue;
             const auto key = row.blob(3);
             negatives.push_back({.device_fp = std::string{device_fp},
                                  .source = source->value,
                                  .problem_key = {key.begin(), key.end()},
                                  .config = config->value,
-                                 .ending = *ending});
+                                 .ending = *ending,
+                                 .environment = environment->value});
         }
         return negatives;
     });

@@ -118,6 +118,13 @@ struct Negative {
     std::vector<std::byte> problem_key{};  ///< empty: on no problem
     Config config{};
     Ending ending = Ending::crashed;
+    Environment environment{};  ///< where it failed; put_negative() is told it
+
+    /// Whether it says anything there: some failures are of the driver, and an update may mend them.
+    bool holds_on(const DeviceIdentity& device) const {
+        return info(ending).dies_with_source ||
+               (environment.driver == device.driver && environment.runtime == device.driver_version);
+    }
 };
 
 /// The database: tune.db (records) and trials.db beside it (every outcome), one transaction a write. One process may

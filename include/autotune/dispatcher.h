@@ -13,6 +13,7 @@
 #define AUTOTUNE_DISPATCHER_H
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -140,6 +141,25 @@ struct Miss {
     std::string device;
 };
 
+/// What a call does whose problem has no record on this kind of GPU.
+enum class OnMiss {
+    run_default,  ///< runs the best that there is without one
+    tune_now,     ///< waits until `Options::tune` has tuned it; threads that call the same problem wait together
+    tune_behind,  ///< runs the best that there is, while a thread of the dispatcher tunes
+    fail,         ///< launches nothing
+};
+
+/// A problem to be tuned, with all that its key is made of.
+struct TuneRequest {
+    std::string op;
+    FieldValues problem;                                        ///< every field
+    std::vector<std::pair<std::string, std::int64_t>> strides;  ///< free ones, in elements
+    std::vector<std::pair<std::string, int>> align;             ///< tensors aligned to less than 16 bytes
+    int device = 0;                                             ///< ordinal
+    std::chrono::milliseconds budget{};                         ///< of the search
+    std::function<bool()> stop;                                 ///< true: the dispatcher is about to end
+};
+
 /// What the ladder saw for one problem, for `autotune why`.
 struct Explanation {
     struct Row {
@@ -178,11 +198,24 @@ public:
         bool predictions = true;     ///< where nothing was measured, what a model predicts goes before the default
         bool compile = true;         ///< with NVRTC, where a kernel's binary is not stored
         bool keep_binaries = true;   ///< what was compiled goes beside the user's database, if that is used
-        std::size_t most_problems = 65'536;             ///< remembered; beyond it those used longest ago go
+        std::size_t most_problems = 65'536;  ///< remembered; beyond it those used longest ago go
+
+        OnMiss on_miss = OnMiss::run_default;  ///< never tunes in a capture, nor while frozen
+        /// Tunes a problem and stores the records in a database that is named above; called on a thread of the
+        /// dispatcher, once a problem and process. tuner_for() of autotune/tuning.h makes one.
+        std::function<void(const TuneRequest&)> tune{};
+        std::chrono::milliseconds tune_budget{30'000};     ///< a problem
+        std::chrono::milliseconds tune_patience{120'000};  ///< how long a call waits before it runs what there is
+        /// A database that takes what calls find out: configs that fail, problems that are not tuned (`autotune
+        /// --from-misses`), what online tuning measured. Written on a thread of its own, and read as well. Empty: this
+        /// dispatcher writes no database.
+        std::string learn{};
+
         std::function<void(const std::string&)> log{};  ///< one sentence each, each said once; empty: nowhere
     };
 
     Dispatcher();
+    /// Throws Error{usage} for a policy that wants tuning without `tune`.
     explicit Dispatcher(Options options);
     ~Dispatcher();
     Dispatcher(const Dispatcher&) = delete;
