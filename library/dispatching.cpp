@@ -104,17 +104,21 @@ private:
     std::size_t size_ = 0;
 };
 
-TensorArgument tensor_of(const autotune_tensor& tensor, std::size_t number) {
+[[noreturn]] void refuse(const autotune_tensor& tensor, std::size_t number) {
     if (tensor.dtype < 0 || static_cast<std::size_t>(tensor.dtype) >= dtypes.size())
         throw misuse(fmt::format("tensor {} has dtype {}, which is none of enum autotune_dtype", number, tensor.dtype));
     if (tensor.rank < 0) throw misuse(fmt::format("tensor {} has rank {}", number, tensor.rank));
-    if (tensor.rank > 0 && !tensor.shape)
-        throw misuse(fmt::format("tensor {} has rank {} and no shape", number, tensor.rank));
+    throw misuse(fmt::format("tensor {} has rank {} and no shape", number, tensor.rank));
+}
+
+TensorArgument tensor_of(const autotune_tensor& tensor, std::size_t number) {
     const auto rank = static_cast<std::size_t>(tensor.rank);
+    if (static_cast<std::uint32_t>(tensor.dtype) >= dtypes.size() || tensor.rank < 0 || (rank > 0 && !tensor.shape))
+        refuse(tensor, number);
     return {.data = tensor.data,
             .dtype = static_cast<DType>(tensor.dtype),
             .shape = {tensor.shape, rank},
-            .strides = tensor.strides ? std::span{tensor.strides, rank} : std::span<const std::int64_t>{}};
+            .strides = {tensor.strides, tensor.strides ? rank : 0}};
 }
 
 /// The C struct has the size that its caller knows: later fields are left out, and those that only a newer header has
@@ -131,6 +135,10 @@ void tell(const Decision& decision, autotune_decision* out) {
     filled.stale = decision.stale;
     filled.config = text(decision.config);
     filled.why = text(decision.why);
+    if (filled.size == sizeof filled) {
+        *out = filled;
+        return;
+    }
     std::memcpy(out, &filled, std::min(filled.size, sizeof filled));
     if (filled.size > sizeof filled)
         std::memset(reinterpret_cast<char*>(out) + sizeof filled, 0, filled.size - sizeof filled);

@@ -16,6 +16,9 @@ struct HelpPage {
 
 std::span<const HelpPage> help_pages();
 
+/// What each exit code means, in a few lines.
+std::string_view exit_codes_text();
+
 /// The page of a topic. Throws Error{usage} with the nearest word there is, among `others` too.
 std::string help_on(std::string_view topic, std::span<const std::string> others);
 

@@ -8,8 +8,10 @@
 #include <limits>
 
 #include "autotune/error.h"
+#include "tools/completion.h"
 #include "tools/db.h"
 #include "tools/help.h"
+#include "tools/manual.h"
 #include "tools/subcommands.h"
 #include "tools/version.h"
 #include "tuner/model/builtin_ops.h"
@@ -17,13 +19,6 @@
 
 namespace autotune {
 namespace {
-
-constexpr std::string_view exit_codes =
-    "Exit codes: 0 done; 1 bad use or input; 2 nothing valid was found; 3 no usable device or compiler; 4 a check that "
-    "was\n"
-    "asked for failed; 5 the result could not be stored; 70 an internal error; 129, 130 or 143 interrupted by a "
-    "hang-up,\n"
-    "Ctrl-C or SIGTERM, the work saved.\n";
 
 std::string general_help() {
     std::string text =
@@ -37,7 +32,7 @@ std::string general_help() {
     text +=
         "  autotune --op softmax --problem rows=4096,cols=4096,dtype=f32 --budget 30s\n  autotune query softmax --as "
         "cpp\n\n";
-    return text + std::string{exit_codes};
+    return text + std::string{exit_codes_text()};
 }
 
 /// What a parse collects before it is read further.
@@ -125,6 +120,7 @@ void read_words(const Subcommand& sub, Texts& texts, Request& request) {
     }
     std::size_t next = 0;
     if ((sub.flags & takes_folder) && next < words.size()) request.folder = words[next++];
+    if ((sub.flags & takes_shell) && next < words.size()) request.shell = words[next++];
     if ((sub.flags & takes_op) && texts.op.empty() && next < words.size()) texts.op = words[next++];
     while ((sub.flags & takes_problem) && next < words.size() && words[next].find('=') != std::string::npos)
         texts.problems.push_back(words[next++]);
@@ -228,7 +224,7 @@ Parsed parse_subcommand(const Subcommand& sub, std::vector<std::string> argument
     CLI::App app{std::string{sub.about}};
     app.name(fmt::format("autotune {}", sub.name));
     app.allow_extras();
-    app.footer(fmt::format("Example: {}\n{}", sub.example, exit_codes));
+    app.footer(fmt::format("Example: {}\n{}", sub.example, exit_codes_text()));
     add_flags(app, sub.flags, request, texts);
     if (verb) request.db_run = verb->declare ? verb->declare(app) : verb->run;
     std::ranges::reverse(arguments);  // CLI11 takes a vector from its end
@@ -269,7 +265,7 @@ std::string db_help() {
     for (const DbVerb& verb : db_verbs()) text += fmt::format("  {:<15}{}\n", verb.name, verb.about);
     text += "\n  autotune db VERB --help    the flags of one\n\nExamples:\n";
     for (const DbVerb& verb : db_verbs()) text += fmt::format("  {}\n", verb.example);
-    return text + '\n' + std::string{exit_codes};
+    return text + '\n' + std::string{exit_codes_text()};
 }
 
 /// words: what follows `db`.
@@ -292,6 +288,9 @@ Parsed parse_db(std::vector<std::string> words) {
 /// `autotune help [TOPIC]`: a page, or the flags of a subcommand.
 std::string help_text(const std::vector<std::string>& words) {
     if (words.size() < 2) return general_help();
+    // For the build, which installs the pages.
+    if (words[1] == "--man") return manual_page(fmt::format("{}", fmt::join(words.begin() + 2, words.end(), " ")));
+    if (words[1] == "--man-pages") return manual_pages();
     if (words[1] == "db" && words.size() < 4)
         return parse_db(words.size() < 3 ? std::vector<std::string>{} : std::vector{words[2], std::string{"--help"}})
             .text;
@@ -343,11 +342,40 @@ Budget budget_from_text(std::string_view text) {
     return budget;
 }
 
+std::vector<CommandRow> commands() {
+    std::vector<CommandRow> rows;
+    const auto add = [&](std::string name, std::string_view about, std::string_view example, unsigned takes,
+                         const DbVerb* verb) {
+        Request request;
+        Texts texts;
+        CLI::App app;
+        add_flags(app, takes, request, texts);
+        if (verb && verb->declare) request.db_run = verb->declare(app);
+        CommandRow row{.name = std::move(name), .about = about, .example = example, .takes = takes, .flags = {}};
+        for (const CLI::Option* option : app.get_options()) {
+            FlagRow flag{
+                .names = {}, .takes_value = option->get_expected_max() > 0, .about = option->get_description()};
+            for (const std::string& each : option->get_snames()) flag.names.push_back('-' + each);
+            for (const std::string& each : option->get_lnames()) flag.names.push_back("--" + each);
+            if (!flag.names.empty()) row.flags.push_back(std::move(flag));  // else a word without a flag
+        }
+        rows.push_back(std::move(row));
+    };
+    for (const Subcommand& sub : subcommands()) {
+        add(std::string{sub.name}, sub.about, sub.example, sub.flags, nullptr);
+        if (sub.run == run_db)
+            for (const DbVerb& verb : db_verbs())
+                add(fmt::format("db {}", verb.name), verb.about, verb.example, verb.flags, &verb);
+    }
+    return rows;
+}
+
 Parsed parse_request(int count, const char* const* arguments) {
     std::vector<std::string> words(arguments + 1, arguments + count);
     if (!words.empty() && words[0] == "help") return {.request = std::nullopt, .text = help_text(words)};
     if (words.empty() || words[0] == "-h" || words[0] == "--help")
         return {.request = std::nullopt, .text = general_help()};
+    if (words[0] == "__complete") return {.request = std::nullopt, .text = completions(std::span{words}.subspan(1))};
     if (words[0] == "--version") return {.request = std::nullopt, .text = version_text()};
     if (words[0].starts_with('-')) return parse_subcommand(*subcommand_named("tune"), words);
     const Subcommand* sub = subcommand_named(words[0]);

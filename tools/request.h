@@ -64,8 +64,27 @@ struct Request {
     bool show = false;                        ///< ops --show: the op's files
     std::string folder;                       ///< new DIR
     std::string output;                       ///< -o
+    std::string shell;                        ///< completion SHELL
     DbRun db_run;                             ///< db VERB
 };
+
+/// A flag as help shows it.
+struct FlagRow {
+    std::vector<std::string> names;  ///< "-o", "--output"
+    bool takes_value = false;
+    std::string about;
+};
+
+/// A subcommand, or a verb of one as "db path", with its flags: what completion and manual pages are made of.
+struct CommandRow {
+    std::string name;
+    std::string_view about, example;
+    unsigned takes = 0;  ///< of Flags
+    std::vector<FlagRow> flags;
+};
+
+/// Every command there is, in the order of help.
+std::vector<CommandRow> commands();
 
 /// What a parse gave: a request, or text to print and leave with exit code 0 (help, version).
 struct Parsed {

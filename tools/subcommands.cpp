@@ -8,7 +8,7 @@ namespace {
 
 constexpr unsigned all_of_a_problem = takes_op | takes_problem | takes_gpu;
 
-constexpr std::array<Subcommand, 13> table{{
+constexpr std::array<Subcommand, 14> table{{
     {"tune", "search, check and store the fastest config of an op",
      "autotune tune softmax rows=4096,cols=4096,dtype=f32 --budget 30s",
      all_of_a_problem | takes_store | takes_search | takes_prior, run_tune},
@@ -33,6 +33,8 @@ constexpr std::array<Subcommand, 13> table{{
     {"doctor", "what this machine has and lacks", "autotune doctor", takes_gpu | takes_store, run_doctor},
     {"selftest", "three good and three bad kernels on the device at hand", "autotune selftest",
      takes_gpu | takes_search, run_selftest},
+    {"completion", "what a shell needs to complete commands, flags and problems", "autotune completion bash",
+     takes_shell, run_completion},
 }};
 
 }  // namespace
