@@ -24,7 +24,7 @@ constexpr std::size_t most_names = 256;
 
 json named_values(const std::vector<std::pair<std::string, Value>>& values) {
     json out = json::array();
-    for (const auto& [name, value] : values) out.push_back({name, to_json(value)});
+    for (const auto& [name, value] : values) out.push_back({name, autotune::to_json(value)});
     return out;
 }
 
