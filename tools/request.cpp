@@ -87,6 +87,9 @@ void add_flags(CLI::App& app, unsigned flags, Request& request, Texts& texts) {
     if (flags & takes_prior)
         app.add_option("--prior", texts.prior,
                        "model: what the emulator's model predicts to be fastest is tried first; default: none");
+    if (flags & takes_misses)
+        app.add_flag("--from-misses", request.from_misses,
+                     "the problems that applications ran untuned on this GPU: autotune help dispatcher");
     if (flags & takes_config) app.add_option("--config", request.config, "one config: 'VARIANT NAME=VALUE ...'");
     if (flags & takes_against) {
         app.add_option("--against", request.against, "what to compare with: a config, a record's id or a database");
@@ -253,6 +256,12 @@ Parsed parse_subcommand(const Subcommand& sub, std::vector<std::string> argument
                                        {{"quick", Effort::quick}, {"normal", Effort::normal}, {"full", Effort::full}});
     request.prior = choice_of<Prior>("--prior", texts.prior, {{"none", Prior::none}, {"model", Prior::model}});
     read_numbers(texts, request);
+    if (request.from_misses && (!request.problems.empty() || !request.problems_file.empty()))
+        throw usage("--from-misses takes its problems from applications, and --problem names another",
+                    "autotune --from-misses");
+    if (request.from_misses && request.db == "none")
+        throw usage("--from-misses reads what lies beside the database, and --db none has none",
+                    "autotune --from-misses");
     if (!request.fail_on.empty() && request.fail_on != "slower")
         throw usage(fmt::format("--fail-on is slower, not '{}'", request.fail_on));
     read_console(texts, request.console);

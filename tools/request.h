@@ -38,6 +38,7 @@ struct Request {
     std::string op;
     std::vector<ProblemText> problems;  ///< empty: the op's default problem
     std::string problems_file;
+    bool from_misses = false;  ///< the problems that applications missed on the GPU
     std::string gpu;
     std::string db;
     std::vector<std::string> ops;  ///< folders with ops of the user's own

@@ -1,7 +1,6 @@
 #include "tools/session.h"
 
 #include <fmt/format.h>
-#include <sys/utsname.h>
 
 #include <algorithm>
 #include <charconv>
@@ -15,7 +14,7 @@
 #include "device/nvrtc.h"
 #include "device/occupancy.h"
 #include "tools/bench_source.h"
-#include "tools/version.h"
+#include "tools/search.h"
 #include "tuner/loader/user_ops.h"
 #include "tuner/model/free_stride.h"
 #include "tuner/model/suggest.h"
@@ -185,22 +184,7 @@ Store Session::open_store(Store::Mode mode) const {
     return Store::open(options);
 }
 
-Environment Session::environment(const DeviceIdentity* device) const {
-    Environment environment;
-    if (const Nvrtc* nvrtc = nvrtc_if_present()) {
-        environment.nvrtc_major = nvrtc->major;
-        environment.nvrtc_minor = nvrtc->minor;
-    }
-    if (device && device->emulated) environment.emulator = emulator::model_version;
-    if (device) {
-        environment.driver = device->driver;
-        environment.runtime = device->driver_version;
-    }
-    utsname system{};
-    if (uname(&system) == 0) environment.os = fmt::format("{} {}", system.sysname, system.machine);
-    environment.tool_version = version();
-    return environment;
-}
+Environment Session::environment(const DeviceIdentity* device) const { return environment_here(device); }
 
 Today Session::today(const std::vector<const Op*>& ops) const {
     const Environment here = environment(nullptr);
@@ -305,10 +289,6 @@ Config complete_config(const Instance& instance, Config config) {
     if (const auto objection = instance.objection(whole))
         throw usage(fmt::format("{} is not valid for {}: {}", whole.text(), instance.problem().text(), *objection));
     return whole;
-}
-
-std::string asked_arch(const SourceSpec& source, const Instance& instance) {
-    return source.arch.empty() ? arch_name(instance.limits().cc) : source.arch;
 }
 
 std::optional<int> capability_from_text(std::string_view text) {

@@ -9,6 +9,7 @@
 #include "cache/store/store.h"
 #include "tools/console.h"
 #include "tools/request.h"
+#include "tools/search.h"
 #include "tuner/model/instance.h"
 #include "tuner/model/op_set.h"
 #include "tuner/worker/worker_bench.h"
@@ -79,10 +80,6 @@ std::string problem_words(const Instance& instance, std::string_view separator);
 /// The config with its variant (the default one when none is named) and a value for each parameter: left out, its
 /// default. Throws Error{usage} for what is no variant, no parameter, or not valid here.
 Config complete_config(const Instance& instance, Config config);
-
-/// What a source is compiled for on the instance's device: binaries are kept under it, though an older NVRTC makes code
-/// for an earlier architecture in its place.
-std::string asked_arch(const SourceSpec& source, const Instance& instance);
 
 /// 86 for "sm_86"; nullopt for anything else.
 std::optional<int> capability_from_text(std::string_view text);

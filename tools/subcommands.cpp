@@ -11,7 +11,7 @@ constexpr unsigned all_of_a_problem = takes_op | takes_problem | takes_gpu;
 constexpr std::array<Subcommand, 14> table{{
     {"tune", "search, check and store the fastest config of an op",
      "autotune tune softmax rows=4096,cols=4096,dtype=f32 --budget 30s",
-     all_of_a_problem | takes_store | takes_search | takes_prior, run_tune},
+     all_of_a_problem | takes_store | takes_search | takes_prior | takes_misses, run_tune},
     {"ops", "the ops there are, their fields and variants", "autotune ops softmax", takes_op | takes_show, run_ops},
     {"space", "the configs of a problem, and what excludes the others",
      "autotune space gemm m=4096,n=4096,k=4096,dtype=bf16", all_of_a_problem | takes_search, run_space},

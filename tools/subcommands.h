@@ -40,6 +40,7 @@ enum Flags : unsigned {
     takes_imported = 1024,
     takes_against = 2048,   ///< --against --counters --fail-on
     takes_prior = 4096,     ///< --prior
+    takes_misses = 8192,    ///< --from-misses
     takes_shell = 1 << 20,  ///< a shell's name
 };
 

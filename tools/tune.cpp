@@ -4,16 +4,17 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <set>
 
 #include "autotune/error.h"
-#include "cache/store/binaries.h"
-#include "device/compiler.h"
-#include "device/emulator/parts.h"
+#include "cache/store/location.h"
+#include "cache/store/miss_list.h"
 #include "tools/bench_source.h"
 #include "tools/format.h"
 #include "tools/interrupt.h"
 #include "tools/json_events.h"
 #include "tools/run_keeper.h"
+#include "tools/search.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
 #include "tools/tune_report.h"
@@ -106,61 +107,6 @@ private:
     Clock::time_point last_trial_ = Clock::now();
 };
 
-std::string budget_text(const Budget& budget) {
-    if (budget.seconds && budget.trials) return fmt::format("{:g}s,{}", *budget.seconds, *budget.trials);
-    return budget.seconds ? fmt::format("{:g}s", *budget.seconds) : std::to_string(budget.trials.value_or(0));
-}
-
-SearchEffort effort_of(Effort effort) {
-    switch (effort) {
-        case Effort::quick:
-            return SearchEffort::quick;
-        case Effort::normal:
-            return SearchEffort::normal;
-        case Effort::full:
-            return SearchEffort::full;
-    }
-    return SearchEffort::normal;
-}
-
-Finalist finalist_of(const Ranked& ranked, const Tuning& tuning) {
-    const bool winner = tuning.best && ranked.config == tuning.best->config;
-    const bool rechecked = winner && tuning.verification.inputs > 0 && !tuning.verification.failure;
-    return {.config = ranked.config,
-            .time_us = ranked.time_us,
-            .low_us = ranked.low_us,
-            .high_us = ranked.high_us,
-            .samples = static_cast<int>(ranked.outcome.samples_us.size()),
-            .max_error = std::max(ranked.outcome.max_error, winner ? tuning.verification.largest_error : 0.0),
-            .tainted = ranked.outcome.tainted,
-            .verified = rechecked ? Verified::verified : Verified::checked};
-}
-
-/// As many as are stored. A model often puts many configs level: the default is kept among them then, since a
-/// dispatcher prefers it to what is no better.
-void keep_default_among(std::vector<Finalist>& finalists, const Config& first) {
-    constexpr std::size_t stored = 8;
-    while (finalists.size() > stored) {
-        const auto last = std::find_if(finalists.rbegin(), finalists.rend(),
-                                       [&](const Finalist& finalist) { return finalist.config != first; });
-        finalists.erase(std::next(last).base());
-    }
-}
-
-RunEnd end_of(const Tuning& tuning, const DeviceIdentity& device) {
-    RunEnd end{.evaluated = tuning.tried + tuning.resumed,
-               .space_size = tuning.space_size,
-               .interrupted = tuning.interrupted,
-               .method = tuning.preparation.method,
-               .reference = tuning.preparation.reference};
-    for (const Ranked& ranked : tuning.ranking) end.finalists.push_back(finalist_of(ranked, tuning));
-    if (device.emulated) keep_default_among(end.finalists, tuning.default_config);
-    // Times of two versions of the model are not comparable, so their predictions stand side by side.
-    if (device.emulated) end.model_version = std::to_string(emulator::model_version);
-    if (tuning.default_result) end.default_us = tuning.default_result->time_us;
-    return end;
-}
-
 class TuneCommand {
 public:
     TuneCommand(const Request& request, Console& console, const BenchSource& source)
@@ -177,6 +123,7 @@ public:
     }
 
     int run() {
+        if (request_.from_misses) return run_misses();
         const std::vector<AskedProblem> problems = session_.problems();
         for (const PresentGpu& gpu : source_.gpus(session_)) {
             console_.line(device_line(gpu.ordinal, gpu.identity, session_.nvrtc_version()));
@@ -190,11 +137,82 @@ public:
                 if (interrupted()) return not_stored_ ? exit_code(Error::Kind::store) : interrupted();
             }
         }
+        return ending();
+    }
+
+private:
+    int ending() const {
         if (not_stored_) return exit_code(Error::Kind::store);
         return found_nothing_ ? exit_code(Error::Kind::nothing_found) : 0;
     }
 
-private:
+    int run_misses() {
+        MissList list{store_.path().empty() ? Store::default_path() : store_.path()};
+        std::size_t tuned = 0;
+        for (const PresentGpu& gpu : source_.gpus(session_)) {
+            console_.line(device_line(gpu.ordinal, gpu.identity, session_.nvrtc_version()));
+            std::unique_ptr<Bench> bench;
+            for (const MissedProblem& missed : missed_problems(list, gpu.identity)) {
+                if (!bench) bench = source_.bench(session_, gpu);
+                ++tuned;
+                const bool stored = tune_one(*bench, bench->sized(missed.instance), gpu.identity);
+                if (interrupted()) return not_stored_ ? exit_code(Error::Kind::store) : interrupted();
+                if (stored) forget(list, missed.name);
+            }
+        }
+        if (!tuned)
+            console_.note(fmt::format("no problem that an application missed here waits in '{}'", shown(list.path())));
+        return ending();
+    }
+
+    struct MissedProblem {
+        Instance instance;
+        std::string name;
+    };
+
+    /// Those of the GPU and of ops known here, what most asked for first. What is tuned by now or cannot be any more is
+    /// dropped from the list.
+    std::vector<MissedProblem> missed_problems(MissList& list, const DeviceIdentity& device) {
+        std::vector<MissedProblem> problems;
+        std::set<std::string> over, unknown;
+        for (const StoredMiss& miss : list.read()) {
+            if (miss.device_fp != device.fp || (!request_.op.empty() && miss.op != request_.op)) continue;
+            const Op* op = session_.ops().find_or_null(miss.op);
+            if (!op) {
+                unknown.insert(miss.op);
+                continue;
+            }
+            try {
+                const Instance instance =
+                    Instance::make(*op, miss.fields, device.limits, {.strides = miss.strides, .align = miss.align});
+                if (is_tuned(instance, device))
+                    over.insert(miss.name());
+                else
+                    problems.push_back({instance, miss.name()});
+            } catch (const Error& error) {
+                console_.note(fmt::format("a missed problem of '{}' is none any more: {}", miss.op, error.what()));
+                over.insert(miss.name());
+            }
+        }
+        for (const std::string& op : unknown)
+            console_.note(fmt::format("problems of '{}' wait until its op is given with --ops", op));
+        if (!over.empty()) list.drop([&](const StoredMiss& miss) { return over.contains(miss.name()); });
+        return problems;
+    }
+
+    bool is_tuned(const Instance& instance, const DeviceIdentity& device) const {
+        const auto records =
+            store_.records({.op = instance.op().name, .device_fp = device.fp, .problem_key = instance.key()},
+                           session_.today({&instance.op()}));
+        return std::ranges::any_of(records, &Record::fresh);
+    }
+
+    void forget(MissList& list, const std::string& name) {
+        if (!list.drop([&](const StoredMiss& miss) { return miss.name() == name; }))
+            console_.warning(
+                fmt::format("'{}' could not be written, so what was tuned stays in it", shown(list.path())));
+    }
+
     [[noreturn]] void unknown_strategy() const {
         std::string names;
         for (const StrategyEntry& row : strategies()) names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
@@ -202,21 +220,14 @@ private:
                     fmt::format("there is no strategy '{}'; there are {}", request_.strategy, names)};
     }
 
-    void tune_one(Bench& bench, const Instance& instance, const DeviceIdentity& device) {
-        const RunStart start{.device = device,
-                             .environment = session_.environment(&device),
-                             .templates = templates_of(instance.op()),
-                             .problem = problem_of(instance),
-                             .info = {.strategy = request_.prior == Prior::model ? "model, then " + request_.strategy
-                                                                                 : request_.strategy,
-                                      .seed = request_.seed,
-                                      .budget = budget_text(budget_),
-                                      .effort = effort_of(request_.effort)}};
+    /// Whether its records are stored.
+    bool tune_one(Bench& bench, const Instance& instance, const DeviceIdentity& device) {
         TuneOptions options{.strategy = request_.strategy,
                             .seed = request_.seed,
                             .budget = budget_,
                             .effort = request_.effort,
                             .prior = request_.prior};
+        const RunStart start = start_of(instance, device, options);
         if (!request_.fresh) options.known = store_.known_outcomes(start);
         RunKeeper keeper{store_, start};
         Watch watch{instance, device, budget_, console_, keeper};
@@ -224,13 +235,14 @@ private:
         const Tuning tuning = tune(bench, instance, options, events);
         console_.end_status();
         const RunSummary kept = keeper.finish(end_of(tuning, device));
-        if (tuning.best && request_.db != "none") keep_binaries(bench, instance, tuning.best->config);
+        if (tuning.best && request_.db != "none") keep_binaries(store_, bench, instance, tuning.best->config);
         report(instance, device, tuning,
                {.path = request_.db == "none" ? "" : store_.path().string(),
                 .records = kept.records + kept.predictions,
                 .kept_better = kept.kept_better,
                 .lost = keeper.trouble() ? keeper.trouble()->what() : ""});
         say_what_was_lost(keeper);
+        return tuning.best && !tuning.interrupted && !keeper.trouble();
     }
 
     void say_what_was_lost(const RunKeeper& keeper) {
@@ -242,22 +254,6 @@ private:
         } else if (keeper.lost())
             console_.warning(fmt::format("{} of this run are not stored, so a next run tries them again: {}",
                                          format_count(keeper.lost(), "outcome", "outcomes"), keeper.lost_why()));
-    }
-
-    /// The very bytes that were timed, for `query --as cubin` and the dispatcher. A kept binary saves a compile; one
-    /// that cannot be kept costs nothing else.
-    void keep_binaries(Bench& bench, const Instance& instance, const Config& config) {
-        const std::vector<SourceSpec> sources = instance.sources(config);
-        const std::vector<Artefact> artefacts = bench.artefacts(config);
-        const Environment here = session_.environment(nullptr);
-        BinaryStore binaries{store_.binaries_folder()};
-        for (std::size_t i = 0; i < artefacts.size() && i < sources.size(); ++i)
-            binaries.put({.key = binary_key(sources[i], Compiler::fixed_options(), asked_arch(sources[i], instance),
-                                            here.nvrtc_major, here.nvrtc_minor),
-                          .artefact = artefacts[i],
-                          .source = sources[i].source,
-                          .nvrtc_major = here.nvrtc_major,
-                          .nvrtc_minor = here.nvrtc_minor});
     }
 
     void report(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning, const Stored& stored) {

@@ -71,7 +71,7 @@ StoredMiss miss_from_line(std::string_view line) {
                     .processes = in.at("processes"),
                     .last = in.at("last")};
     for (const json& pair : few(in.at("fields")))
-        miss.fields.emplace_back(pair.at(0).get<std::string>(), value_from_json(pair.at(1)));
+        miss.fields.emplace_back(pair.at(0).get<std::string>(), autotune::value_from_json(pair.at(1)));
     return miss;
 }
 
