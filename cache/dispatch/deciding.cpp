@@ -80,14 +80,20 @@ void Dispatcher::Impl::put_decided_first(std::vector<LadderStep>& steps, const I
     const std::string& op = instance.op().name;
     const DecidedConfig* decided = frozen ? pinned.find(op, instance.key(), device.fp) : nullptr;
     if (!decided || decided->device_fp != device.fp) decided = imported.find(op, instance.key(), device.fp);
-    if (!decided) return;
+    const bool own = !decided;
+    if (own) decided = adopted.find(op, instance.key(), device.fp);
+    if (!decided || (own && decided->device_fp != device.fp)) return;
+    // A record that came since is of a longer search, or of this very one.
+    if (own && std::ranges::any_of(steps, [](const LadderStep& s) { return s.rung == Rung::exact && s.refused.empty(); }))
+        return;
     const bool elsewhere = decided->device_fp != device.fp;
     LadderStep step{.rung = elsewhere ? std::max(decided->rung, Rung::exact_stale) : decided->rung,
                     .config = decided->config,
                     .verified = decided->verified,
                     .stale = decided->stale || elsewhere,
-                    .why = fmt::format("decided by another process{}, where it was '{}'",
-                                       elsewhere ? " on another GPU" : "", name_of(decided->rung))};
+                    .why = own ? std::string{"measured by this process, in its own calls"}
+                               : fmt::format("decided by another process{}, where it was '{}'",
+                                             elsewhere ? " on another GPU" : "", name_of(decided->rung))};
     judge(step, instance, knows);
     if (!step.refused.empty()) return;
     const auto same = std::ranges::find(steps, step.name, &LadderStep::name);

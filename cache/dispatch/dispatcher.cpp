@@ -81,11 +81,14 @@ Decision Dispatcher::launch(const Handle& handle, std::span<const TensorArgument
                 plan->workspace_bytes ? impl.workspaces->find(stream, device, plan->workspace_bytes) : nullptr;
             if (workspace || !plan->workspace_bytes) {
                 bool begun = false;
-                const CUresult status = launch_plan(*impl.calls, *plan, tensors, scalars, stream, workspace, begun);
+                Decision decision = plan->decision;
+                const CUresult status =
+                    plan->online && plan->online->due()
+                        ? impl.online_turn(*plan, tensors, scalars, stream, workspace, begun, decision)
+                        : launch_plan(*impl.calls, *plan, tensors, scalars, stream, workspace, begun);
                 if (status == CUDA_SUCCESS) {
                     impl.counters[stripe].by_rung[static_cast<std::size_t>(plan->decision.rung)].fetch_add(
                         1, std::memory_order_relaxed);
-                    Decision decision = plan->decision;
                     decision.launched = true;
                     if (impl.kernels_wanted.load(std::memory_order_relaxed)) impl.load_wanted(device, stream);
                     return decision;

@@ -22,6 +22,7 @@
 #include "cache/dispatch/kernels.h"
 #include "cache/dispatch/ladder.h"
 #include "cache/dispatch/learner.h"
+#include "cache/dispatch/online.h"
 #include "cache/dispatch/tuning_thread.h"
 #include "cache/dispatch/workspaces.h"
 #include "cache/store/store.h"
@@ -53,8 +54,9 @@ struct WantedKernel {
 };
 
 /// What Dispatcher hides. dispatcher.cpp holds the fast path, resolving.cpp what happens when a call is new,
-/// remembering.cpp the tables of plans, learning.cpp what is tuned or written for want of a record, deciding.cpp what
-/// is pinned and handed to other processes, preparing.cpp what is loaded before its call.
+/// remembering.cpp the tables of plans, learning.cpp what is tuned or written for want of a record, trying.cpp what is
+/// tried in calls, deciding.cpp what is pinned and handed to other processes, preparing.cpp what is loaded before its
+/// call.
 struct Dispatcher::Impl {
     explicit Impl(Options given);
     ~Impl();
@@ -98,6 +100,7 @@ struct Dispatcher::Impl {
     std::map<std::string, Miss> missed;
     std::deque<WantedKernel> wanted;
     Decisions imported;  ///< what other processes decided
+    Decisions adopted;   ///< what online tuning found
     Decisions pinned;    ///< while frozen: what was decided since
     std::size_t plan_count = 0;
 
@@ -157,6 +160,15 @@ struct Dispatcher::Impl {
                     const DeviceIdentity& device);
     void learn_failure(const Instance& instance, const DeviceIdentity& device, const Config& config, CUresult status);
 
+    // trying.cpp
+    void start_online();
+    void attach_online(Plan& plan, const Call& call, const Instance& instance, const DeviceIdentity& device,
+                       const LadderStep& decided, const std::vector<LadderStep>& steps);
+    CUresult online_turn(const Plan& plan, std::span<const TensorArgument> tensors,
+                         std::span<const ScalarArgument> scalars, CUstream stream, const Workspace* workspace,
+                         bool& begun, Decision& decision);
+    void take_in(const OnlineFinding& finding);
+
     // preparing.cpp
     Decision prepare_by_problem(CallSite& site, const ExpectedCall& expected, int device, CUstream stream);
     void want(const Call& call, const Instance& instance, const LadderStep& candidate);
@@ -182,10 +194,15 @@ struct Dispatcher::Impl {
     // -- threads: they take the mutex, and end before all of the above does
     std::unique_ptr<Learner> learner;
     std::unique_ptr<TuningThread> tuning;
+    std::unique_ptr<OnlineTuner> online;
 };
 
 /// A candidate on one of the GPUs: what fails on one may well run on another.
 std::string name_here(std::string_view candidate, int device);
+
+/// A run that a dispatcher tells the store about.
+RunStart run_of_dispatch(const Instance& instance, const DeviceIdentity& device, std::string strategy,
+                         std::pair<int, int> nvrtc);
 
 }  // namespace autotune
 #endif

@@ -36,15 +36,6 @@ bool lasts(CUresult status) noexcept {
     }
 }
 
-RunStart start_of(const Instance& instance, const DeviceIdentity& device, std::string strategy) {
-    // The compiler stays open: a failure is of whatever binary there was, and a search tries it again.
-    return {.device = device,
-            .environment = {.driver = device.driver, .runtime = device.driver_version},
-            .templates = templates_of(instance.op()),
-            .problem = problem_of(instance),
-            .info = {.strategy = std::move(strategy), .effort = SearchEffort::online}};
-}
-
 TuneRequest request_of(const Instance& instance, int device, std::chrono::milliseconds budget) {
     StoredMiss miss = miss_of(instance, {}, {});
     return {.op = std::move(miss.op),
@@ -56,6 +47,18 @@ TuneRequest request_of(const Instance& instance, int device, std::chrono::millis
 }
 
 }  // namespace
+
+RunStart run_of_dispatch(const Instance& instance, const DeviceIdentity& device, std::string strategy,
+                         std::pair<int, int> nvrtc) {
+    return {.device = device,
+            .environment = {.nvrtc_major = nvrtc.first,
+                            .nvrtc_minor = nvrtc.second,
+                            .driver = device.driver,
+                            .runtime = device.driver_version},
+            .templates = templates_of(instance.op()),
+            .problem = problem_of(instance),
+            .info = {.strategy = std::move(strategy), .effort = SearchEffort::online}};
+}
 
 void Dispatcher::Impl::start_threads() {
     const bool wants_tuning = options.on_miss == OnMiss::tune_now || options.on_miss == OnMiss::tune_behind;
@@ -73,6 +76,7 @@ void Dispatcher::Impl::start_threads() {
             if (!trouble.empty()) log(fmt::format("a problem could not be tuned: {}", trouble));
             if (!frozen) look_for_news(Look::now);
         });
+    if (!options.online.empty()) start_online();
 }
 
 bool Dispatcher::Impl::is_missed(const std::vector<LadderStep>& steps, int device) const {
@@ -124,7 +128,8 @@ void Dispatcher::Impl::learn_failure(const Instance& instance, const DeviceIdent
     if (!learner || !lasts(status)) return;
     const OpKnowledge& knows = known(instance.op(), device);
     if (knows.negatives.contains(candidate_name(config, instance.key()))) return;
-    learner->add({.start = start_of(instance, device, "dispatch"),
+    // No compiler is named: the failure is of whatever binary there was, and a search tries the config again.
+    learner->add({.start = run_of_dispatch(instance, device, "dispatch", {}),
                   .trials = {{config, Outcome{.ending = Ending::launch_failed,
                                               .reason = fmt::format("{} when it was dispatched", name_of(status))}}},
                   .end = {.evaluated = 1, .space_size = 2}});

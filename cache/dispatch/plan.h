@@ -68,6 +68,7 @@ struct Plan {
     bool repeatable = true;  ///< may run again after a part of it ran
     std::string candidate;   ///< which config on which problem and device: what is remembered of failures
     DecidedConfig decided;   ///< what processes tell each other
+    struct OnlineProblem* online = nullptr;      ///< counts the calls, some of which try something
     mutable std::atomic<std::uint32_t> used{0};  ///< when last, on a clock that ticks with misses
     /// No table has it any more: a hint to it is out of date.
     mutable std::atomic<bool> gone{false};

@@ -110,10 +110,12 @@ Kernels::Options Dispatcher::Impl::kernel_options() {
 
 Dispatcher::Impl::~Impl() {
     if (!in_child()) {
+        online.reset();
         tuning.reset();
         learner.reset();
         return;
     }
+    static_cast<void>(online.release());
     static_cast<void>(tuning.release());  // their threads are the parent's
     static_cast<void>(learner.release());
     static_cast<void>(kernels.release());  // a child of a fork may not call the driver
@@ -353,6 +355,7 @@ Decision Dispatcher::Impl::climb(const Call& call, const Instance& instance, con
             const CUresult status = plan ? run(*plan, call, begun) : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
             if (status == CUDA_SUCCESS) {
                 note_miss(instance, device, plan->decision.rung);
+                if (online && best) attach_online(*plan, call, instance, device, candidate, steps);
                 return answered(std::move(plan), call, best);
             }
             error = status;

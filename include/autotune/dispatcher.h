@@ -210,12 +210,19 @@ public:
         /// --from-misses`), what online tuning measured. Written on a thread of its own, and read as well. Empty: this
         /// dispatcher writes no database.
         std::string learn{};
+        /// Ops that are tuned by the application's own calls, where no fresh record answers: now and then a call also
+        /// tries another config, at first on memory of the dispatcher's own, its outputs compared; later in place of
+        /// the one that was decided, timed. Only calls that change no input and may be run again; never in a capture,
+        /// nor while frozen. A config that is better by 3 % takes over. Candidates are what won other problems here,
+        /// at most 8.
+        std::vector<std::string> online{};
+        double online_share = 0.02;  ///< of the GPU time of a problem's calls, at most, in (0, 0.5]
 
         std::function<void(const std::string&)> log{};  ///< one sentence each, each said once; empty: nowhere
     };
 
     Dispatcher();
-    /// Throws Error{usage} for a policy that wants tuning without `tune`.
+    /// Throws Error{usage} for a policy that wants tuning without `tune`, an unknown op or a wrong share in `online`.
     explicit Dispatcher(Options options);
     ~Dispatcher();
     Dispatcher(const Dispatcher&) = delete;

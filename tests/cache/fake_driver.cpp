@@ -133,9 +133,15 @@ void fill_library_calls(DriverCalls& calls) {
         forbidden_in_capture("cuMemAlloc");
         current->allocations.push_back(bytes);
         *out = 0x70000000ull + 0x1000000ull * current->allocations.size();
+        current->held.insert(*out);
         return CUDA_SUCCESS;
     };
-    calls.cuMemFree = [](CUdeviceptr) { return CUDA_SUCCESS; };
+    calls.cuMemFree = [](CUdeviceptr address) {
+        const std::lock_guard lock{mutex};
+        current->threads_that_waited.insert(std::this_thread::get_id());
+        current->held.erase(address);
+        return CUDA_SUCCESS;
+    };
     calls.cuMemsetD8Async = [](CUdeviceptr, unsigned char, std::size_t, CUstream) {
         if (!current->record) return CUDA_SUCCESS;
         {
@@ -145,9 +151,71 @@ void fill_library_calls(DriverCalls& calls) {
         if (current->slow_zeroing) std::this_thread::sleep_for(std::chrono::microseconds{200});
         return CUDA_SUCCESS;
     };
-    calls.cuMemcpyDtoDAsync = [](CUdeviceptr, CUdeviceptr, std::size_t, CUstream) { return CUDA_SUCCESS; };
+    calls.cuMemcpyDtoDAsync = [](CUdeviceptr to, CUdeviceptr from, std::size_t, CUstream) {
+        const std::lock_guard lock{mutex};
+        current->memory[to] = current->memory[from];
+        current->clock_us += 1;
+        return CUDA_SUCCESS;
+    };
     calls.cuStreamIsCapturing = [](CUstream stream, CUstreamCaptureStatus* status) {
         *status = current->capturing.contains(stream) ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+        return CUDA_SUCCESS;
+    };
+}
+
+void note_wait() { current->threads_that_waited.insert(std::this_thread::get_id()); }
+
+/// A clock that launches move on, and memory that holds one number a tensor.
+void fill_clock_calls(DriverCalls& calls) {
+    calls.cuCtxGetCurrent = [](CUcontext* context) {
+        *context = reinterpret_cast<CUcontext>(current);
+        return CUDA_SUCCESS;
+    };
+    calls.cuCtxSetCurrent = [](CUcontext) { return CUDA_SUCCESS; };
+    calls.cuThreadExchangeStreamCaptureMode = [](CUstreamCaptureMode*) { return CUDA_SUCCESS; };
+    calls.cuEventCreate = [](CUevent* event, unsigned) {
+        const std::lock_guard lock{mutex};
+        static std::uintptr_t next = 1;
+        *event = reinterpret_cast<CUevent>(next++);
+        current->events[*event] = 0;
+        return CUDA_SUCCESS;
+    };
+    calls.cuEventDestroy = [](CUevent event) {
+        const std::lock_guard lock{mutex};
+        current->events.erase(event);
+        return CUDA_SUCCESS;
+    };
+    calls.cuEventRecord = [](CUevent event, CUstream) {
+        const std::lock_guard lock{mutex};
+        forbidden_in_capture("cuEventRecord");
+        current->events[event] = current->clock_us;
+        return CUDA_SUCCESS;
+    };
+    calls.cuEventSynchronize = [](CUevent) {
+        const std::lock_guard lock{mutex};
+        note_wait();
+        return CUDA_SUCCESS;
+    };
+    calls.cuEventElapsedTime = [](float* ms, CUevent begin, CUevent end) {
+        const std::lock_guard lock{mutex};
+        *ms = static_cast<float>((current->events.at(end) - current->events.at(begin)) / 1000.0);
+        return CUDA_SUCCESS;
+    };
+    calls.cuStreamCreate = [](CUstream* stream, unsigned) {
+        *stream = reinterpret_cast<CUstream>(std::uintptr_t{0x57});
+        return CUDA_SUCCESS;
+    };
+    calls.cuStreamDestroy = [](CUstream) { return CUDA_SUCCESS; };
+    calls.cuStreamSynchronize = [](CUstream) {
+        const std::lock_guard lock{mutex};
+        note_wait();
+        return CUDA_SUCCESS;
+    };
+    calls.cuMemcpyDtoHAsync = [](void* to, CUdeviceptr from, std::size_t bytes, CUstream) {
+        const std::lock_guard lock{mutex};
+        const float value = current->memory[from];
+        for (std::size_t at = 0; at + sizeof value <= bytes; at += sizeof value)
+            std::memcpy(static_cast<char*>(to) + at, &value, sizeof value);
         return CUDA_SUCCESS;
     };
 }
@@ -171,6 +239,9 @@ CUresult launch(CUfunction kernel, unsigned gx, unsigned gy, unsigned gz, unsign
         std::memcpy(&bits, arguments[i], sizeof bits);
         seen.arguments.push_back(bits);
     }
+    if (current->time_us) current->clock_us += current->time_us(what.binary);
+    if (current->argument_count > 1)
+        current->memory[seen.arguments[1]] = current->writes ? current->writes(what.binary) : 1.0f;
     current->launches.push_back(std::move(seen));
     return CUDA_SUCCESS;
 }
@@ -183,6 +254,7 @@ Driver::Driver() {
     current = this;
     fill_device_calls(calls);
     fill_library_calls(calls);
+    fill_clock_calls(calls);
     calls.cuLaunchKernel = launch;
     replacement_ = std::make_unique<DriverReplacement>(calls);
 }

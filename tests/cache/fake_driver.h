@@ -8,6 +8,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "device/driver.h"
@@ -41,12 +42,22 @@ public:
     std::size_t argument_count = 0;  ///< how many arguments of a launch to copy
     bool record = true;              ///< false: launches return at once, for counting and timing
 
+    /// How long a launch of this binary takes on the GPU, in microseconds, and what it writes to its second argument:
+    /// `bytes_written` of floats of that value. Empty: nothing, 1.
+    std::function<double(const std::string& binary)> time_us{};
+    std::function<float(const std::string& binary)> writes{};
+
     std::vector<SeenLaunch> launches{};
     std::vector<std::string> loads{};
     std::vector<std::uint64_t> allocations{};
     std::string order{};        ///< 'z' for each zeroing, 'l' for each launch, as they came
     bool slow_zeroing = false;  ///< another thread gets its chance between a zeroing and the launch behind it
-    std::vector<std::string> calls_in_capture{};  ///< calls that may not be made while anything is captured
+    double clock_us = 0;        ///< of the GPU: launches and copies move it on
+    std::map<CUdeviceptr, float> memory{};            ///< what was written at an address, whole tensors
+    std::map<CUevent, double> events{};               ///< when each was reached
+    std::set<std::thread::id> threads_that_waited{};  ///< for events, streams or memory
+    std::set<CUdeviceptr> held{};                     ///< allocations that were not freed
+    std::vector<std::string> calls_in_capture{};      ///< calls that may not be made while anything is captured
 
     DriverCalls calls{};
 
