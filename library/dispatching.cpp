@@ -144,6 +144,18 @@ void tell(const Decision& decision, autotune_decision* out) {
         std::memset(reinterpret_cast<char*>(out) + sizeof filled, 0, filled.size - sizeof filled);
 }
 
+/// What a function that dispatches returns.
+int answered(const Decision& answer, autotune_decision* decision) {
+    if (decision) tell(answer, decision);
+    return answer.rung == Rung::none ? failed(AUTOTUNE_UNAVAILABLE, answer.why) : AUTOTUNE_OK;
+}
+
+void require_size(const autotune_decision* decision) {
+    if (decision && decision->size < least_decision)
+        throw misuse(
+            fmt::format("autotune_decision.size is {}, and the least there is is {}", decision->size, least_decision));
+}
+
 using Call = Decision (Dispatcher::*)(const Handle&, std::span<const TensorArgument>, std::span<const ScalarArgument>,
                                       CUstream_st*);
 
@@ -153,9 +165,7 @@ int dispatch(const autotune_handle* handle, const autotune_tensor* tensors, std:
     require(handle, "the handle");
     require(tensors || tensor_count == 0, "tensors");
     require(scalars || scalar_count == 0, "scalars");
-    if (decision && decision->size < least_decision)
-        throw misuse(
-            fmt::format("autotune_decision.size is {}, and the least there is is {}", decision->size, least_decision));
+    require_size(decision);
     if (tensor_count > AUTOTUNE_MOST_TENSORS || scalar_count > AUTOTUNE_MOST_TENSORS)
         throw misuse(fmt::format("a call brought {} tensors and {} scalars, and {} of each are the most", tensor_count,
                                  scalar_count, AUTOTUNE_MOST_TENSORS));
@@ -165,10 +175,25 @@ int dispatch(const autotune_handle* handle, const autotune_tensor* tensors, std:
     for (std::size_t i = 0; i < scalar_count; ++i)
         values.push(scalars[i].is_integer ? ScalarArgument{scalars[i].value.integer}
                                           : ScalarArgument{scalars[i].value.real});
-    const Decision answer =
-        (handle->dispatcher->*call)(handle->handle, taken.all(), values.all(), static_cast<CUstream_st*>(stream));
-    if (decision) tell(answer, decision);
-    return answer.rung == Rung::none ? failed(AUTOTUNE_UNAVAILABLE, answer.why) : AUTOTUNE_OK;
+    return answered(
+        (handle->dispatcher->*call)(handle->handle, taken.all(), values.all(), static_cast<CUstream_st*>(stream)),
+        decision);
+}
+
+/// `rows=4096,x.align=4` as an expected call has it.
+ExpectedCall expected_call(const Handle& handle, const char* problem) {
+    ExpectedCall call{.handle = handle};
+    for (auto& [name, value] : fields_of(problem, "problem")) {
+        constexpr std::string_view suffix = ".align";
+        const auto* bytes = std::get_if<std::int64_t>(&value);
+        if (!name.ends_with(suffix))
+            call.problem.emplace_back(name, value);
+        else if (bytes && *bytes >= 1 && *bytes <= 1 << 20)
+            call.align.emplace_back(name.substr(0, name.size() - suffix.size()), static_cast<int>(*bytes));
+        else
+            throw misuse(fmt::format("{}={} is no alignment: it takes bytes, a power of two", name, to_text(value)));
+    }
+    return call;
 }
 
 nlohmann::json json_of(const Explanation& answer) {
@@ -260,6 +285,67 @@ int autotune_ready(const autotune_handle* handle, const autotune_tensor* tensors
     return guarded([&] {
         return dispatch<&autotune::Dispatcher::ready>(handle, tensors, tensor_count, scalars, scalar_count, stream,
                                                       decision);
+    });
+}
+
+int autotune_ready_problem(const autotune_handle* handle, const char* problem, void* stream,
+                           autotune_decision* decision) {
+    return guarded([&] {
+        require(handle, "the handle");
+        require_size(decision);
+        const autotune::ExpectedCall calls[] = {expected_call(handle->handle, problem)};
+        return answered(handle->dispatcher->prepare(calls, static_cast<CUstream_st*>(stream)).at(0), decision);
+    });
+}
+
+int autotune_freeze(autotune_dispatcher* dispatcher) {
+    return guarded([&] {
+        require(dispatcher, "the dispatcher");
+        dispatcher->dispatcher->freeze();
+        return AUTOTUNE_OK;
+    });
+}
+
+int autotune_thaw(autotune_dispatcher* dispatcher) {
+    return guarded([&] {
+        require(dispatcher, "the dispatcher");
+        dispatcher->dispatcher->thaw();
+        return AUTOTUNE_OK;
+    });
+}
+
+int autotune_export_decisions(const autotune_dispatcher* dispatcher, autotune_output output, void* context) {
+    return guarded([&] {
+        require(dispatcher, "the dispatcher");
+        require(reinterpret_cast<const void*>(output), "output");
+        Output out{output, context};
+        const std::vector<std::byte> bytes = dispatcher->dispatcher->export_decisions();
+        out.text(AUTOTUNE_RESULT, std::string{reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+        return out.status();
+    });
+}
+
+int autotune_import_decisions(autotune_dispatcher* dispatcher, const void* bytes, size_t size, uint64_t* taken,
+                              uint64_t* refused, autotune_output output, void* context) {
+    return guarded([&] {
+        require(dispatcher, "the dispatcher");
+        require(bytes || size == 0, "bytes");
+        const autotune::ImportedDecisions became =
+            dispatcher->dispatcher->import_decisions({static_cast<const std::byte*>(bytes), size});
+        if (taken) *taken = became.taken;
+        if (refused) *refused = became.refused;
+        Output out{output, context};
+        for (const std::string& why : became.why) out.text(AUTOTUNE_NOTICE, why + '\n');
+        return out.status();
+    });
+}
+
+int autotune_decision_hash(const autotune_dispatcher* dispatcher, uint64_t* hash) {
+    return guarded([&] {
+        require(dispatcher, "the dispatcher");
+        require(hash, "hash");
+        *hash = dispatcher->dispatcher->decision_hash();
+        return AUTOTUNE_OK;
     });
 }
 

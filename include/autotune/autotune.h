@@ -97,7 +97,8 @@ AUTOTUNE_API void autotune_dispatcher_destroy(autotune_dispatcher* dispatcher);
 
 /* An op with some fields fixed: "dtype=bf16" or "dtype=bf16,causal=true"; NULL or "": none. Fields left out are found
  * at each call: dims from shapes, dtypes from tensors, others by the op's defaults. The same words give the same
- * handle. AUTOTUNE_USAGE  an unknown op, field or choice */
+ * handle.
+ * AUTOTUNE_USAGE  an unknown op, field or choice */
 AUTOTUNE_API int autotune_prepare(autotune_dispatcher* dispatcher, const char* op, const char* fields,
                                   const autotune_handle** out);
 
@@ -163,13 +164,17 @@ AUTOTUNE_API int autotune_launch(const autotune_handle* handle, const autotune_t
 AUTOTUNE_API int autotune_ready(const autotune_handle* handle, const autotune_tensor* tensors, size_t tensor_count,
                                 const autotune_scalar* scalars, size_t scalar_count, void* stream,
                                 autotune_decision* decision);
+/* The same for a call that is known by its problem alone: "rows=4096,cols=4096", the fields that the handle leaves
+ * open, and "x.align=4" for a tensor aligned to less than 16 bytes. Its tensors are packed. */
+AUTOTUNE_API int autotune_ready_problem(const autotune_handle* handle, const char* problem, void* stream,
+                                        autotune_decision* decision);
 
 /* While it lasts, calls of this thread behave as if their stream were being captured: nothing is loaded. Begins and
  * ends nest. */
 AUTOTUNE_API int autotune_capture_begin(void);
 AUTOTUNE_API int autotune_capture_end(void); /* AUTOTUNE_USAGE without a begin */
 
-/* Reads the databases again now; otherwise that happens on a miss, at most once a second. */
+/* Reads the databases again now; otherwise that happens on a miss, at most once a second. Nothing while frozen. */
 AUTOTUNE_API int autotune_refresh(autotune_dispatcher* dispatcher);
 
 /* Calls answered by each rung so far: counts[rung], at most `capacity` of them; what is beyond the rungs becomes 0. */
@@ -195,6 +200,27 @@ AUTOTUNE_API int autotune_misses(const autotune_dispatcher* dispatcher, autotune
  * AUTOTUNE_UNAVAILABLE  there is no such GPU */
 AUTOTUNE_API int autotune_explain(const autotune_dispatcher* dispatcher, const char* op, const char* problem,
                                   int device, autotune_output output, void* context);
+
+/* -- One answer everywhere: graphs and eager calls, the ranks of a job */
+
+/* From now on a problem keeps the config it got, whatever databases say or a capture allows; a new one is answered by
+ * what was known then. Only a kernel that fails is still replaced. Thawed, what was decided meanwhile is decided anew.
+ */
+AUTOTUNE_API int autotune_freeze(autotune_dispatcher* dispatcher);
+AUTOTUNE_API int autotune_thaw(autotune_dispatcher* dispatcher);
+
+/* Which config each problem got, of those that are remembered, in one piece for other processes. Equal decisions give
+ * equal bytes. */
+AUTOTUNE_API int autotune_export_decisions(const autotune_dispatcher* dispatcher, autotune_output output,
+                                           void* context);
+/* Puts what another process decided before everything that the databases say, wherever it is valid here. The bytes are
+ * not trusted. taken, refused: how many decisions, may be NULL; output: told a sentence of each of the first refused
+ * ones, may be NULL.
+ * AUTOTUNE_USAGE  bytes that are damaged or of a newer library, or the dispatcher is frozen: nothing is taken */
+AUTOTUNE_API int autotune_import_decisions(autotune_dispatcher* dispatcher, const void* bytes, size_t size,
+                                           uint64_t* taken, uint64_t* refused, autotune_output output, void* context);
+/* 64 bits over which config each problem got: equal on processes that run the same, whatever their GPUs. */
+AUTOTUNE_API int autotune_decision_hash(const autotune_dispatcher* dispatcher, uint64_t* hash);
 
 /* -- Everything else: a subcommand of `autotune` with its flags, in this process */
 

@@ -173,6 +173,65 @@ TEST_F(CApi, ExplainsWithoutLaunching) {
     EXPECT_EQ(autotune_explain(dispatcher(), "scale", "n=1024", 7, append, &text), AUTOTUNE_UNAVAILABLE);
 }
 
+TEST_F(CApi, AProblemCanBeMadeReadyBeforeItsTensorsAreThere) {
+    autotune_decision decision{.size = sizeof decision};
+    ASSERT_EQ(autotune_ready_problem(handle(), "n=1024", nullptr, &decision), AUTOTUNE_OK) << autotune_error_message();
+    EXPECT_STREQ(decision.config, vector_config(4).text().c_str());
+    EXPECT_EQ(driver.loads.size(), 1u);
+    ASSERT_EQ(autotune_capture_begin(), AUTOTUNE_OK);
+    Call call;
+    EXPECT_EQ(launch(handle(), call), AUTOTUNE_OK) << "loaded before";
+    ASSERT_EQ(autotune_capture_end(), AUTOTUNE_OK);
+    EXPECT_EQ(autotune_ready_problem(handle(), "n=1024,x.align=4,y.align=4", nullptr, &decision), AUTOTUNE_OK);
+    EXPECT_STREQ(decision.config, naive_config().text().c_str());
+    EXPECT_EQ(autotune_ready_problem(handle(), "n=1024,x.align=three", nullptr, nullptr), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_ready_problem(handle(), "m=1024", nullptr, nullptr), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_ready_problem(nullptr, "n=1024", nullptr, nullptr), AUTOTUNE_USAGE);
+}
+
+TEST_F(CApi, FrozenItKeepsItsAnswers) {
+    Call call;
+    EXPECT_EQ(launch(handle(), call), AUTOTUNE_OK);
+    ASSERT_EQ(autotune_freeze(dispatcher()), AUTOTUNE_OK);
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    EXPECT_EQ(autotune_refresh(dispatcher()), AUTOTUNE_OK);
+    EXPECT_EQ(launch(handle(), call), AUTOTUNE_OK);
+    EXPECT_STREQ(call.decision.config, vector_config(4).text().c_str());
+    ASSERT_EQ(autotune_thaw(dispatcher()), AUTOTUNE_OK);
+    EXPECT_EQ(autotune_refresh(dispatcher()), AUTOTUNE_OK);
+    EXPECT_EQ(launch(handle(), call), AUTOTUNE_OK);
+    EXPECT_STREQ(call.decision.config, vector_config(8, 128).text().c_str());
+}
+
+TEST_F(CApi, DecisionsGoToAnotherProcess) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    Call call;
+    ASSERT_EQ(launch(handle(), call), AUTOTUNE_OK);
+    std::string bytes;
+    ASSERT_EQ(autotune_export_decisions(dispatcher(), append, &bytes), AUTOTUNE_OK);
+    options_.database_count = 0;  // the other has none
+    options_.databases = nullptr;
+    autotune_dispatcher* other = nullptr;
+    ASSERT_EQ(autotune_dispatcher_create(&options_, &other), AUTOTUNE_OK);
+    std::uint64_t taken = 0, refused = 7, ours = 1, theirs = 2;
+    EXPECT_EQ(autotune_import_decisions(other, bytes.data(), bytes.size(), &taken, &refused, nullptr, nullptr),
+              AUTOTUNE_OK)
+        << autotune_error_message();
+    EXPECT_EQ(taken, 1u);
+    EXPECT_EQ(refused, 0u);
+    EXPECT_EQ(autotune_decision_hash(dispatcher(), &ours), AUTOTUNE_OK);
+    EXPECT_EQ(autotune_decision_hash(other, &theirs), AUTOTUNE_OK);
+    EXPECT_EQ(ours, theirs);
+    bytes[bytes.size() / 2] ^= 1;
+    EXPECT_EQ(autotune_import_decisions(other, bytes.data(), bytes.size(), nullptr, nullptr, nullptr, nullptr),
+              AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_import_decisions(other, nullptr, 1, nullptr, nullptr, nullptr, nullptr), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_decision_hash(other, nullptr), AUTOTUNE_USAGE);
+    autotune_dispatcher_destroy(other);
+}
+
 // -- what a caller gets wrong
 
 TEST_F(CApi, NullPointersAreRefused) {
