@@ -21,14 +21,15 @@ run() {  # name, command: a line of the table; `clean` in the environment is wha
   [[ $name =~ ${ONLY:-.} ]] || return 0
   timeout -k 10 "${LIMIT:-300}" "$@" </dev/null >"$log" 2>&1
   local status=$?
+  [ $status = 77 ] && result="skipped: $(grep -m1 -oE 'skipped: [^;]*' "$log" | cut -c10-)"
   [ $status = 124 ] && result="not done in ${LIMIT:-300} s"
-  [ $status = 0 ] || [ $status = 124 ] || result="exit code $status"
+  [ $status = 0 ] || [ $status = 77 ] || [ $status = 124 ] || result="exit code $status"
   [ $status = 0 ] && [ -n "${unwanted:-}" ] && grep -qE "$unwanted" "$log" && result="errors found"
   if [ "$result" = passed ]; then
     local skipped
     skipped=$(grep -cE '^\[  SKIPPED \] [^ ]+ \(' "$log")
     [ "$skipped" = 0 ] || result="passed, $skipped skipped"
-  else
+  elif [ $status != 77 ]; then
     failed=1
     echo "== $name: $result"
     tail -n "${LINES_SHOWN:-40}" "$log"
@@ -39,6 +40,14 @@ run() {  # name, command: a line of the table; `clean` in the environment is wha
 for program in "$bin"/*_gpu_test; do run "$(basename "$program")" "$program" --gtest_brief=0; done
 run selftest "$bin/autotune" selftest
 [ ! -x "$bin/dispatch_softmax" ] || run dispatch_softmax "$bin/dispatch_softmax" 300 1000
+library=$bin/../lib/libautotune.so.1
+if [ -x "$bin/dispatch_c" ] && [ -e "$library" ]; then
+  # An application keeps what it compiles, so that its second run needs no compiler; what it never ran does.
+  c_example() { LD_LIBRARY_PATH=$bin/../lib:${LD_LIBRARY_PATH:-} run "$@"; }
+  c_example dispatch_c "$bin/dispatch_c" 300 1000
+  c_example dispatch_c_without_nvrtc env AUTOTUNE_NVRTC=/nonexistent "$bin/dispatch_c" 300 1000
+  run dispatch_python python3 examples/python/dispatch.py --library "$library" 300 1000
+fi
 
 if command -v compute-sanitizer >/dev/null; then
   for tool in ${TOOLS:-memcheck racecheck}; do
