@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -127,6 +128,23 @@ TEST(Completion, BashPutsCandidatesInThePlaceOfItsLastWord) {
     EXPECT_EQ(completed_by_bash("autotune db p"), "path|");
 }
 
+bool is_here(const std::string& program) { return std::system(("command -v " + program + " >/dev/null").c_str()) == 0; }
+
+TEST(Completion, FishShowsWhatIsSaidOfEach) {
+    if (!is_here("fish")) GTEST_SKIP() << "there is no fish here";
+    const std::filesystem::path script = std::filesystem::path{testing::TempDir()} / "complete.fish";
+    std::ofstream{script} << completion_script("fish") << "set PATH " AUTOTUNE_BINARY_DIR "/bin $PATH\n"
+                          << "complete -C 'autotune tune softmax rows=4,dt'\n";
+    EXPECT_THAT(output_of("fish --no-config " + script.string()), testing::StartsWith("rows=4,dtype=\tof x and y"));
+}
+
+TEST(Completion, ZshReadsItsScript) {
+    if (!is_here("zsh")) GTEST_SKIP() << "there is no zsh here";
+    const std::filesystem::path script = std::filesystem::path{testing::TempDir()} / "_autotune";
+    std::ofstream{script} << completion_script("zsh");
+    EXPECT_EQ(output_of("zsh -n " + script.string() + " 2>&1"), "");
+}
+
 TEST(Manual, HasAPageOfEveryCommand) {
     std::istringstream lines{manual_pages()};
     std::size_t pages = 0;
@@ -139,7 +157,7 @@ TEST(Manual, HasAPageOfEveryCommand) {
 }
 
 TEST(Manual, IsReadWithoutAWarning) {
-    if (std::system("command -v groff >/dev/null") != 0) GTEST_SKIP() << "there is no groff here";
+    if (!is_here("groff")) GTEST_SKIP() << "there is no groff here";
     for (const CommandRow& command : commands()) {
         const std::filesystem::path page = std::filesystem::path{testing::TempDir()} / "page.1";
         std::ofstream{page} << manual_page(command.name);
