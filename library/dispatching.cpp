@@ -129,10 +129,13 @@ void tell(const Decision& decision, autotune_decision* out) {
     autotune_decision filled{};
     filled.size = out->size;
     filled.rung = static_cast<std::int32_t>(decision.rung);
+    filled.layer = static_cast<std::int32_t>(decision.layer);
     filled.error = decision.error;
+    filled.distance = decision.distance;
     filled.launched = decision.launched;
     filled.verified = decision.verified;
     filled.stale = decision.stale;
+    filled.imported = decision.imported;
     filled.config = text(decision.config);
     filled.why = text(decision.why);
     if (filled.size == sizeof filled) {
@@ -155,6 +158,12 @@ void require_size(const autotune_decision* decision) {
         throw misuse(
             fmt::format("autotune_decision.size is {}, and the least there is is {}", decision->size, least_decision));
 }
+
+static_assert(static_cast<int>(Rung::nearest) == AUTOTUNE_NEAREST &&
+              static_cast<int>(Rung::robust) == AUTOTUNE_ROBUST &&
+              static_cast<int>(Rung::predicted) == AUTOTUNE_PREDICTED && static_cast<int>(Rung::none) == AUTOTUNE_NONE);
+static_assert(static_cast<int>(Layer::project) == AUTOTUNE_LAYER_PROJECT &&
+              static_cast<int>(Layer::op) == AUTOTUNE_LAYER_OP);
 
 using Call = Decision (Dispatcher::*)(const Handle&, std::span<const TensorArgument>, std::span<const ScalarArgument>,
                                       CUstream_st*);
@@ -353,6 +362,11 @@ int32_t autotune_rung_count(void) { return static_cast<int32_t>(autotune::rung_n
 
 const char* autotune_rung_name(int32_t rung) {
     return rung >= 0 && rung < autotune_rung_count() ? autotune::rung_names[static_cast<std::size_t>(rung)].data() : "";
+}
+
+const char* autotune_layer_name(int32_t layer) {
+    constexpr auto count = static_cast<int32_t>(autotune::layer_names.size());
+    return layer >= 0 && layer < count ? autotune::layer_names[static_cast<std::size_t>(layer)].data() : "";
 }
 
 int autotune_capture_begin(void) {

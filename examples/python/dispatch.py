@@ -12,8 +12,8 @@ import ctypes
 import ctypes.util
 import json
 import sys
-from ctypes import POINTER, Structure, Union, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint8
-from ctypes import c_uint64, c_void_p
+from ctypes import POINTER, Structure, Union, byref, c_char_p, c_double, c_float, c_int, c_int32, c_int64
+from ctypes import c_size_t, c_uint8, c_uint64, c_void_p
 
 SKIPPED = 77  # what ctest takes for "cannot run here"
 DTYPES = ["f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2", "i64", "i32", "i16", "i8", "u8", "u32", "bool"]
@@ -41,9 +41,9 @@ class Scalar(Structure):
 
 
 class Decision(Structure):
-    _fields_ = [("size", c_size_t), ("rung", c_int32), ("error", c_int32), ("launched", c_uint8),
-                ("verified", c_uint8), ("stale", c_uint8), ("reserved", c_uint8 * 5), ("config", c_char_p),
-                ("why", c_char_p)]
+    _fields_ = [("size", c_size_t), ("rung", c_int32), ("layer", c_int32), ("error", c_int32), ("distance", c_float),
+                ("launched", c_uint8), ("verified", c_uint8), ("stale", c_uint8), ("imported", c_uint8),
+                ("reserved", c_uint8 * 4), ("config", c_char_p), ("why", c_char_p)]
 
 
 class Error(Exception):

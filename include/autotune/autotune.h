@@ -90,7 +90,7 @@ typedef struct autotune_options {
 
 /* A dispatcher; options NULL: the usual one. Databases are read when a call needs them.
  * AUTOTUNE_USAGE  options of a newer library, an unknown flag, an op folder that cannot be loaded
- * cost            about a millisecond, most of it the driver's start */
+ * cost            some milliseconds, and the driver's start where it has not started */
 AUTOTUNE_API int autotune_dispatcher_create(const autotune_options* options, autotune_dispatcher** out);
 /* Ends it and its handles; no other thread may be using them, and what it launched must have ended. NULL is nothing. */
 AUTOTUNE_API void autotune_dispatcher_destroy(autotune_dispatcher* dispatcher);
@@ -135,22 +135,50 @@ static inline autotune_scalar autotune_integer(int64_t number) {
 
 #define AUTOTUNE_MOST_TENSORS 64 /* of a call; as many scalars */
 
+/* How good an answer is, best first. Whatever the rung, a config is checked against the very problem and GPU. */
+enum autotune_rung {
+    AUTOTUNE_EXACT = 0,       /* tuned for this very problem on this kind of GPU, with today's source and compiler */
+    AUTOTUNE_EXACT_STALE = 1, /* the same, but source, space or compiler have changed since */
+    AUTOTUNE_NEAREST = 2,     /* tuned on this kind of GPU for a problem whose dims are close */
+    AUTOTUNE_SIBLING = 3,     /* tuned for this problem on a GPU that is nearly the same */
+    AUTOTUNE_SIBLING_NEAREST = 4, /* tuned on such a GPU for a problem whose dims are close */
+    AUTOTUNE_ROBUST = 5,          /* loses least over the problems of the op that were tuned on such GPUs */
+    AUTOTUNE_FAMILY = 6,          /* tuned on a GPU of the same capability's major number */
+    AUTOTUNE_PREDICTED = 7,       /* nobody has measured it: a model of such a GPU put it before the default */
+    AUTOTUNE_DEFAULT = 8,
+    AUTOTUNE_NONE = 9 /* nothing could be launched */
+};
+
+/* Where an answer comes from, the nearest to the application first. */
+enum autotune_layer {
+    AUTOTUNE_LAYER_PINNED = 0,
+    AUTOTUNE_LAYER_USER = 1,     /* the user's own database */
+    AUTOTUNE_LAYER_PROJECT = 2,  /* autotune_options.databases */
+    AUTOTUNE_LAYER_SYSTEM = 3,   /* the machine's */
+    AUTOTUNE_LAYER_EMBEDDED = 4, /* in the program */
+    AUTOTUNE_LAYER_OP = 5        /* the op's own files: a default */
+};
+
 /* What was decided for a call. The texts live as long as the dispatcher, and are never NULL. */
 typedef struct autotune_decision {
-    size_t size;   /* the caller sets it: sizeof(autotune_decision) */
-    int32_t rung;  /* how good the answer is, 0 the best; autotune_rung_name() */
-    int32_t error; /* CUresult of the last thing that failed; 0: nothing did */
+    size_t size;    /* the caller sets it: sizeof(autotune_decision) */
+    int32_t rung;   /* of enum autotune_rung; numbers may be added */
+    int32_t layer;  /* of enum autotune_layer; numbers may be added */
+    int32_t error;  /* CUresult of the last thing that failed; 0: nothing did */
+    float distance; /* octaves between the stored problem and this one, over all dims; 0: the same */
     uint8_t launched;
     uint8_t verified; /* checked again after timing, with other seeds and ragged problems */
     uint8_t stale;    /* source, space or compiler have changed since it was tuned */
-    uint8_t reserved[5];
+    uint8_t imported; /* measured elsewhere */
+    uint8_t reserved[4];
     const char* config; /* "warp_row THREADS=256 VEC=8" */
     const char* why;    /* one sentence */
 } autotune_decision;
 
-/* How many rungs there are, and what they are called: "exact", "default", ...; "" for what is none. */
+/* How many rungs there are, and what they are called: "exact", "default", ...; "" for what is none. Layers likewise. */
 AUTOTUNE_API int32_t autotune_rung_count(void);
 AUTOTUNE_API const char* autotune_rung_name(int32_t rung);
+AUTOTUNE_API const char* autotune_layer_name(int32_t layer);
 
 /* Launches on the stream, which belongs to the current context. tensors: in the op's order, all of them. scalars: in
  * the op's order; those left out have the op's defaults. decision: filled, also where nothing was launched; may be

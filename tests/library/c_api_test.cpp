@@ -80,8 +80,9 @@ TEST_F(CApi, LaunchesTheWinnerAndTellsOfIt) {
     put_binary(vector_config(8, 128), 1024);
     Call call;
     ASSERT_EQ(launch(handle(), call), AUTOTUNE_OK) << autotune_error_message();
-    EXPECT_STREQ(autotune_rung_name(call.decision.rung), "exact");
+    EXPECT_EQ(call.decision.rung, AUTOTUNE_EXACT);
     EXPECT_STREQ(call.decision.config, "vector VEC=8 THREADS=128 SPLIT=1");
+    EXPECT_FALSE(call.decision.imported);
     EXPECT_TRUE(call.decision.launched);
     EXPECT_TRUE(call.decision.verified);
     EXPECT_FALSE(call.decision.stale);
