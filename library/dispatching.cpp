@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
 #include <deque>
@@ -17,6 +18,7 @@
 
 #include "autotune/autotune.h"
 #include "autotune/dispatcher.h"
+#include "autotune/tuning.h"
 #include "library/guarded.h"
 #include "library/output.h"
 #include "tools/request.h"
@@ -42,7 +44,7 @@ constexpr std::uint64_t known_flags =
     AUTOTUNE_NO_USER_DATABASE | AUTOTUNE_NO_PREDICTIONS | AUTOTUNE_NO_COMPILE | AUTOTUNE_KEEP_NO_BINARIES;
 
 /// What the first version of each struct had; more may have come.
-constexpr std::size_t least_options = offsetof(autotune_options, log_context) + sizeof(void*);
+constexpr std::size_t least_options = offsetof(autotune_options, learn) + sizeof(const char*);
 constexpr std::size_t least_decision = offsetof(autotune_decision, why) + sizeof(const char*);
 
 void require(bool given, std::string_view what) {
@@ -78,6 +80,26 @@ std::vector<std::string> words_of(const char* const* words, std::size_t count, s
         out.emplace_back(words[i]);
     }
     return out;
+}
+
+std::chrono::milliseconds milliseconds_of(std::uint64_t given, std::chrono::milliseconds usual) {
+    constexpr std::uint64_t most = 86'400'000;  // a day
+    return given ? std::chrono::milliseconds{std::min(given, most)} : usual;
+}
+
+void set_policy(const autotune_options& given, Dispatcher::Options& wanted) {
+    if (given.on_miss < AUTOTUNE_RUN_DEFAULT || given.on_miss > AUTOTUNE_FAIL)
+        throw misuse(
+            fmt::format("autotune_options.on_miss is {}, which is none of enum autotune_on_miss", given.on_miss));
+    wanted.on_miss = static_cast<OnMiss>(given.on_miss);
+    wanted.tune_budget = milliseconds_of(given.tune_budget_ms, wanted.tune_budget);
+    wanted.tune_patience = milliseconds_of(given.tune_patience_ms, wanted.tune_patience);
+    if (given.learn) wanted.learn = given.learn;
+    if (wanted.on_miss != OnMiss::tune_now && wanted.on_miss != OnMiss::tune_behind) return;
+    if (wanted.learn.empty() && !wanted.user_database)
+        throw misuse(
+            "on_miss tunes, but neither the user's database is used nor is one named in autotune_options.learn");
+    wanted.tune = tuner_for({.database = wanted.learn, .ops = wanted.ops, .worker = {}, .log = wanted.log});
 }
 
 FieldValues fields_of(const char* text, std::string_view what) {
@@ -165,6 +187,9 @@ static_assert(static_cast<int>(Rung::nearest) == AUTOTUNE_NEAREST &&
 static_assert(static_cast<int>(Layer::project) == AUTOTUNE_LAYER_PROJECT &&
               static_cast<int>(Layer::op) == AUTOTUNE_LAYER_OP);
 
+static_assert(static_cast<int>(OnMiss::tune_behind) == AUTOTUNE_TUNE_BEHIND &&
+              static_cast<int>(OnMiss::fail) == AUTOTUNE_FAIL);
+
 using Call = Decision (Dispatcher::*)(const Handle&, std::span<const TensorArgument>, std::span<const ScalarArgument>,
                                       CUstream_st*);
 
@@ -248,8 +273,12 @@ int autotune_dispatcher_create(const autotune_options* given, autotune_dispatche
         if (options.most_problems) wanted.most_problems = options.most_problems;
         if (options.log)
             wanted.log = [log = options.log, context = options.log_context](const std::string& sentence) {
-                log(context, sentence.c_str());  // the dispatcher drops what a callback throws
+                try {
+                    log(context, sentence.c_str());
+                } catch (...) {  // a line that cannot be written is no reason to launch nothing
+                }
             };
+        set_policy(options, wanted);
         made->dispatcher.emplace(std::move(wanted));
         *out = made.release();
         return AUTOTUNE_OK;

@@ -24,7 +24,8 @@ Output = ctypes.CFUNCTYPE(c_int, c_void_p, c_int, c_void_p, c_size_t)
 class Options(Structure):
     _fields_ = [("size", c_size_t), ("flags", c_uint64), ("databases", POINTER(c_char_p)), ("database_count", c_size_t),
                 ("op_folders", POINTER(c_char_p)), ("op_folder_count", c_size_t), ("most_problems", c_size_t),
-                ("log", Log), ("log_context", c_void_p)]
+                ("log", Log), ("log_context", c_void_p), ("on_miss", c_int64), ("tune_budget_ms", c_uint64),
+                ("tune_patience_ms", c_uint64), ("learn", c_char_p)]
 
 
 class Tensor(Structure):

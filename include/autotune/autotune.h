@@ -72,6 +72,14 @@ enum autotune_dispatcher_flag {
     AUTOTUNE_KEEP_NO_BINARIES = 8  /* what is compiled is not put beside the user's database */
 };
 
+/* What a call does whose problem has no record on this kind of GPU. None tunes in a capture, nor while frozen. */
+enum autotune_on_miss {
+    AUTOTUNE_RUN_DEFAULT = 0, /* runs the best that there is without one */
+    AUTOTUNE_TUNE_NOW = 1,    /* waits until it is tuned; threads that call the same problem wait together */
+    AUTOTUNE_TUNE_BEHIND = 2, /* runs the best that there is, while a thread of the dispatcher tunes */
+    AUTOTUNE_FAIL = 3         /* launches nothing: AUTOTUNE_UNAVAILABLE */
+};
+
 /* What a dispatcher is made of. All zero but `size` is the usual one. */
 typedef struct autotune_options {
     size_t size;    /* sizeof(autotune_options) */
@@ -86,10 +94,17 @@ typedef struct autotune_options {
     /* Told one sentence each, each once, from any thread; NULL: nobody. Must not call the dispatcher. */
     void (*log)(void* context, const char* sentence);
     void* log_context;
+    int64_t on_miss; /* of enum autotune_on_miss. Tuning runs in processes of autotune-worker: see autotune_command */
+    uint64_t tune_budget_ms;   /* of a problem; 0: 30 s */
+    uint64_t tune_patience_ms; /* how long a call waits before it runs what there is; 0: 120 s */
+    /* A database that takes what calls find out: configs that fail, and problems that are not tuned, which
+     * `autotune --from-misses` works through; where `on_miss` tunes, the records too. It is read as well. NULL: none;
+     * records then go to the user's own. */
+    const char* learn;
 } autotune_options;
 
 /* A dispatcher; options NULL: the usual one. Databases are read when a call needs them.
- * AUTOTUNE_USAGE  options of a newer library, an unknown flag, an op folder that cannot be loaded
+ * AUTOTUNE_USAGE  options of a newer library, an unknown flag or policy, an op folder that cannot be loaded
  * cost            some milliseconds, and the driver's start where it has not started */
 AUTOTUNE_API int autotune_dispatcher_create(const autotune_options* options, autotune_dispatcher** out);
 /* Ends it and its handles; no other thread may be using them, and what it launched must have ended. NULL is nothing. */

@@ -36,7 +36,7 @@ int main(void) {
     EXPECT(sizeof(autotune_scalar) == 16);
     EXPECT(offsetof(autotune_scalar, value) == 8);
     /* These grow at their end. */
-    EXPECT(sizeof(autotune_options) >= 72);
+    EXPECT(sizeof(autotune_options) >= 104);
     EXPECT(offsetof(autotune_options, size) == 0);
     EXPECT(offsetof(autotune_options, flags) == 8);
     EXPECT(offsetof(autotune_options, databases) == 16);
@@ -46,6 +46,11 @@ int main(void) {
     EXPECT(offsetof(autotune_options, most_problems) == 48);
     EXPECT(offsetof(autotune_options, log) == 56);
     EXPECT(offsetof(autotune_options, log_context) == 64);
+    EXPECT(offsetof(autotune_options, on_miss) == 72);
+    EXPECT(offsetof(autotune_options, tune_budget_ms) == 80);
+    EXPECT(offsetof(autotune_options, tune_patience_ms) == 88);
+    EXPECT(offsetof(autotune_options, learn) == 96);
+    EXPECT(AUTOTUNE_RUN_DEFAULT == 0 && AUTOTUNE_TUNE_NOW == 1 && AUTOTUNE_TUNE_BEHIND == 2 && AUTOTUNE_FAIL == 3);
     EXPECT(sizeof(autotune_decision) >= 48);
     EXPECT(offsetof(autotune_decision, size) == 0);
     EXPECT(offsetof(autotune_decision, rung) == 8);

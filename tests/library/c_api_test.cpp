@@ -6,6 +6,7 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -231,6 +232,27 @@ TEST_F(CApi, DecisionsGoToAnotherProcess) {
     EXPECT_EQ(autotune_import_decisions(other, nullptr, 1, nullptr, nullptr, nullptr, nullptr), AUTOTUNE_USAGE);
     EXPECT_EQ(autotune_decision_hash(other, nullptr), AUTOTUNE_USAGE);
     autotune_dispatcher_destroy(other);
+}
+
+TEST_F(CApi, WhereNothingIsTunedItDoesAsTheOptionsSay) {
+    const std::string learned = (folder / "learned" / "tune.db").string();
+    options_.on_miss = AUTOTUNE_FAIL;
+    options_.learn = learned.c_str();
+    Call call;
+    EXPECT_EQ(launch(handle(), call), AUTOTUNE_UNAVAILABLE);
+    EXPECT_EQ(call.decision.rung, AUTOTUNE_NONE);
+    EXPECT_TRUE(driver.launches.empty());
+    autotune_dispatcher_destroy(dispatcher_);  // what it learned is written by then
+    dispatcher_ = nullptr;
+    EXPECT_TRUE(std::filesystem::exists(folder / "learned"));
+    options_.on_miss = 4;
+    EXPECT_EQ(autotune_dispatcher_create(&options_, &dispatcher_), AUTOTUNE_USAGE);
+    EXPECT_THAT(autotune_error_message(), HasSubstr("on_miss is 4"));
+    options_.on_miss = AUTOTUNE_TUNE_NOW;
+    options_.learn = nullptr;
+    EXPECT_EQ(autotune_dispatcher_create(&options_, &dispatcher_), AUTOTUNE_USAGE) << "nothing would take the records";
+    options_.learn = learned.c_str();
+    EXPECT_EQ(autotune_dispatcher_create(&options_, &dispatcher_), AUTOTUNE_OK) << autotune_error_message();
 }
 
 // -- what a caller gets wrong

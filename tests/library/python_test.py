@@ -4,10 +4,10 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv[2])
-from dispatch import Decision, Dispatcher, Error, Library, Scalar, Tensor  # noqa: E402
+from dispatch import Decision, Dispatcher, Error, Library, Options, Scalar, Tensor  # noqa: E402
 
 library = Library(sys.argv[1])
-assert (ctypes.sizeof(Tensor), ctypes.sizeof(Scalar), ctypes.sizeof(Decision)) == (32, 16, 48)
+assert [ctypes.sizeof(kind) for kind in (Tensor, Scalar, Decision, Options)] == [32, 16, 48, 104]
 assert "softmax" in library.command("ops")
 told = []
 dispatcher = Dispatcher(library, log=told.append)
