@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "autotune/error.h"
+#include "cache/dispatch/compile_once.h"
 #include "cache/store/identity.h"
 #include "device/identity.h"
 #include "device/nvrtc.h"
@@ -65,7 +66,13 @@ LoadedLibrary* Kernels::library(const SourceSpec& source, int cc, std::span<cons
     if (!nvrtc_if_present(&why))
         throw Error{Error::Kind::compile,
                     fmt::format("no binary of '{}' is stored and there is no compiler ({})", source.source, why)};
-    return load(compiled(source, cc));
+    const Nvrtc& compiler = nvrtc();
+    // Under what was asked for: an NVRTC older than the GPU makes code for an earlier architecture, and is not asked
+    // for it again.
+    const std::string key =
+        binary_key(source, Compiler::fixed_options(), arch_of(source, cc), compiler.major, compiler.minor);
+    return load(
+        compile_once(key, options_.keep_in ? &*options_.keep_in : nullptr, [&] { return compiled(source, cc, key); }));
 }
 
 std::optional<Binary> Kernels::stored(std::string_view key) const {
@@ -74,7 +81,7 @@ std::optional<Binary> Kernels::stored(std::string_view key) const {
     return std::nullopt;
 }
 
-Binary Kernels::compiled(const SourceSpec& source, int cc) {
+Binary Kernels::compiled(const SourceSpec& source, int cc, const std::string& key) {
     if (!compiler_) compiler_ = std::make_unique<Compiler>();
     CompileRequest request{.name = source.source,
                            .source = source.text,
@@ -88,16 +95,12 @@ Binary Kernels::compiled(const SourceSpec& source, int cc) {
     if (!result.ok)
         throw Error{Error::Kind::compile, fmt::format("'{}' does not compile: {}", source.source,
                                                       result.log.substr(0, result.log.find('\n')))};
-    const Nvrtc& nvrtc = autotune::nvrtc();
-    // Under what was asked for: an NVRTC older than the GPU makes code for an earlier architecture, and is not asked
-    // for it again.
-    Binary binary{.key = binary_key(source, Compiler::fixed_options(), request.arch, nvrtc.major, nvrtc.minor),
-                  .artefact = std::move(result.artefact),
-                  .source = source.source,
-                  .nvrtc_major = nvrtc.major,
-                  .nvrtc_minor = nvrtc.minor};
-    if (options_.keep_in) options_.keep_in->put(binary);
-    return binary;
+    const Nvrtc& compiler = nvrtc();
+    return {.key = key,
+            .artefact = std::move(result.artefact),
+            .source = source.source,
+            .nvrtc_major = compiler.major,
+            .nvrtc_minor = compiler.minor};
 }
 
 LoadedLibrary* Kernels::load(const Binary& binary) {

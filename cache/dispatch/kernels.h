@@ -66,7 +66,7 @@ private:
     LoadedLibrary* library(const SourceSpec& source, int cc, std::span<const std::pair<int, int>> versions,
                            bool loaded_only);
     std::optional<Binary> stored(std::string_view key) const;
-    Binary compiled(const SourceSpec& source, int cc);
+    Binary compiled(const SourceSpec& source, int cc, const std::string& key);
     LoadedLibrary* load(const Binary& binary);
     CUkernel kernel(LoadedLibrary& library, const std::string& entry);
 

@@ -27,13 +27,6 @@ constexpr std::size_t digest_size = 64;
 
 constexpr std::size_t hash_digits = 64;
 
-/// 64 hexadecimal digits, "-13.0": never a path.
-bool is_key(std::string_view key) {
-    return key.size() > hash_digits + 1 && key.size() < hash_digits + 16 && key[hash_digits] == '-' &&
-           key.substr(0, hash_digits).find_first_not_of("0123456789abcdef") == std::string_view::npos &&
-           key.substr(hash_digits + 1).find_first_not_of("0123456789.") == std::string_view::npos;
-}
-
 /// {13, 0}
 std::pair<int, int> version_of(std::string_view key) {
     std::pair<int, int> version;
@@ -86,29 +79,6 @@ void append(std::vector<std::byte>& out, std::string_view text) {
     out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-/// nullopt unless every byte is as it was written.
-std::optional<Binary> decode(std::span<const std::byte> file) {
-    if (file.size() < magic.size() + 8 + digest_size || std::memcmp(file.data(), magic.data(), magic.size()) != 0)
-        return std::nullopt;
-    const auto body = file.first(file.size() - digest_size);
-    if (std::memcmp(sha256_hex(body).data(), file.data() + body.size(), digest_size) != 0) return std::nullopt;
-    std::uint64_t head_size = 0;
-    std::memcpy(&head_size, body.data() + magic.size(), sizeof head_size);
-    const auto rest = body.subspan(magic.size() + 8);
-    if (head_size > rest.size()) return std::nullopt;
-    try {
-        const auto* text = reinterpret_cast<const char*>(rest.data());
-        const json head = json::parse(text, text + head_size);
-        Binary binary = from_head(head);
-        const auto cubin = rest.subspan(head_size);
-        if (cubin.size() != head.at("cubin_bytes").get<std::size_t>()) return std::nullopt;
-        binary.artefact.cubin.assign(cubin.begin(), cubin.end());
-        return binary;
-    } catch (const json::exception&) {
-        return std::nullopt;
-    }
-}
-
 struct Entry {
     fs::path path;
     std::uint64_t bytes;
@@ -130,17 +100,65 @@ std::vector<Entry> entries_of(const fs::path& folder) {
 
 }  // namespace
 
+bool is_binary_key(std::string_view key) noexcept {
+    return key.size() > hash_digits + 1 && key.size() < hash_digits + 16 && key[hash_digits] == '-' &&
+           key.substr(0, hash_digits).find_first_not_of("0123456789abcdef") == std::string_view::npos &&
+           key.substr(hash_digits + 1).find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+std::vector<std::string> newest_first(std::vector<std::string> keys, std::string_view source_key) {
+    std::erase_if(keys, [&](const std::string& key) { return !is_binary_key(key) || !key.starts_with(source_key); });
+    std::sort(keys.begin(), keys.end(),
+              [](const std::string& a, const std::string& b) { return version_of(a) > version_of(b); });
+    return keys;
+}
+
+std::vector<std::byte> encode(const Binary& binary) {
+    std::vector<std::byte> file;
+    const std::string head = head_of(binary).dump();
+    const std::uint64_t head_size = head.size();
+    append(file, magic);
+    const auto length = std::as_bytes(std::span{&head_size, 1});
+    file.insert(file.end(), length.begin(), length.end());
+    append(file, head);
+    file.insert(file.end(), binary.artefact.cubin.begin(), binary.artefact.cubin.end());
+    append(file, sha256_hex(std::span<const std::byte>{file}));
+    return file;
+}
+
+std::optional<Binary> decode_binary(std::span<const std::byte> file) {
+    if (file.size() < magic.size() + 8 + digest_size || std::memcmp(file.data(), magic.data(), magic.size()) != 0)
+        return std::nullopt;
+    const auto body = file.first(file.size() - digest_size);
+    if (std::memcmp(sha256_hex(body).data(), file.data() + body.size(), digest_size) != 0) return std::nullopt;
+    std::uint64_t head_size = 0;
+    std::memcpy(&head_size, body.data() + magic.size(), sizeof head_size);
+    const auto rest = body.subspan(magic.size() + 8);
+    if (head_size > rest.size()) return std::nullopt;
+    try {
+        const auto* text = reinterpret_cast<const char*>(rest.data());
+        const json head = json::parse(text, text + head_size);
+        Binary binary = from_head(head);
+        const auto cubin = rest.subspan(head_size);
+        if (cubin.size() != head.at("cubin_bytes").get<std::size_t>()) return std::nullopt;
+        binary.artefact.cubin.assign(cubin.begin(), cubin.end());
+        return binary;
+    } catch (const json::exception&) {
+        return std::nullopt;
+    }
+}
+
 BinaryStore::BinaryStore(fs::path folder, std::uint64_t cap_bytes)
     : folder_{std::move(folder)}, cap_bytes_{cap_bytes} {}
 
 fs::path BinaryStore::path_of(std::string_view key) const { return folder_ / (std::string{key} + ".cubin"); }
 
 std::optional<Binary> BinaryStore::get(std::string_view key) const {
-    if (folder_.empty() || !is_key(key)) return std::nullopt;
+    if (folder_.empty() || !is_binary_key(key)) return std::nullopt;
     const fs::path path = path_of(key);
-    const auto file = read_file_whole(path);
+    const auto file = read_file_whole(path, cap_bytes_);
     if (!file) return std::nullopt;
-    std::optional<Binary> binary = decode(*file);
+    std::optional<Binary> binary = decode_binary(*file);
     if (!binary || binary->key != key) {
         std::error_code error;
         fs::remove(path, error);
@@ -151,18 +169,11 @@ std::optional<Binary> BinaryStore::get(std::string_view key) const {
 }
 
 bool BinaryStore::put(const Binary& binary) {
-    if (folder_.empty() || !is_key(binary.key) || !make_private_folder(folder_)) return false;
-    std::vector<std::byte> file;
-    const std::string head = head_of(binary).dump();
-    const std::uint64_t head_size = head.size();
-    append(file, magic);
-    const auto length = std::as_bytes(std::span{&head_size, 1});
-    file.insert(file.end(), length.begin(), length.end());
-    append(file, head);
-    file.insert(file.end(), binary.artefact.cubin.begin(), binary.artefact.cubin.end());
-    append(file, sha256_hex(std::span<const std::byte>{file}));
+    if (folder_.empty() || !is_binary_key(binary.key) || !make_private_folder(folder_)) return false;
+    const std::vector<std::byte> file = encode(binary);
     if (file.size() > cap_bytes_ || !write_file_whole(path_of(binary.key), file)) return false;
-    evict();
+    counted_bytes_ += file.size();
+    if (--uncounted_puts_ < 0 || counted_bytes_ > cap_bytes_) evict();
     return true;
 }
 
@@ -174,12 +185,7 @@ std::vector<std::string> BinaryStore::keys() const {
 }
 
 std::vector<std::string> BinaryStore::keys_of(std::string_view source_key) const {
-    std::vector<std::string> found;
-    for (std::string& key : keys())
-        if (is_key(key) && key.starts_with(source_key)) found.push_back(std::move(key));
-    std::sort(found.begin(), found.end(),
-              [](const std::string& a, const std::string& b) { return version_of(a) > version_of(b); });
-    return found;
+    return newest_first(keys(), source_key);
 }
 
 std::uint64_t BinaryStore::bytes() const {
@@ -188,17 +194,20 @@ std::uint64_t BinaryStore::bytes() const {
     return sum;
 }
 
-void BinaryStore::evict() const {
+void BinaryStore::evict() {
+    constexpr int puts_between_looks = 16;  // a look takes as long as there are files
     std::vector<Entry> entries = entries_of(folder_);
-    std::uint64_t sum = 0;
-    for (const Entry& entry : entries) sum += entry.bytes;
-    if (sum <= cap_bytes_) return;
+    counted_bytes_ = 0;
+    uncounted_puts_ = puts_between_looks;
+    for (const Entry& entry : entries) counted_bytes_ += entry.bytes;
+    if (counted_bytes_ <= cap_bytes_) return;
+    const std::uint64_t wanted = cap_bytes_ - cap_bytes_ / 8;
     std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used_ns < b.used_ns; });
     for (const Entry& entry : entries) {
-        if (sum <= cap_bytes_) return;
+        if (counted_bytes_ <= wanted) return;
         std::error_code error;
         fs::remove(entry.path, error);
-        sum -= entry.bytes;
+        counted_bytes_ -= entry.bytes;
     }
 }
 

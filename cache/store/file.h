@@ -2,6 +2,7 @@
 #define AUTOTUNE_CACHE_STORE_FILE_H
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -13,8 +14,9 @@ namespace autotune {
 /// the folder synced. Mode 0600. False when that failed; nothing is left behind then.
 bool write_file_whole(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
-/// nullopt when it cannot be read.
-std::optional<std::vector<std::byte>> read_file_whole(const std::filesystem::path& path);
+/// nullopt when it cannot be read, is no regular file or holds more than `most_bytes`.
+std::optional<std::vector<std::byte>> read_file_whole(const std::filesystem::path& path,
+                                                      std::uint64_t most_bytes = UINT64_MAX);
 
 }  // namespace autotune
 #endif

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 #include <thread>
 
 #include "cache/store/identity.h"
+#include "cache/store/key_lock.h"
 #include "tests/cache/samples.h"
 
 namespace autotune {
@@ -113,6 +115,55 @@ TEST(BinaryStore, SeveralWritersOfOneKeyLeaveOneWholeFile) {
     EXPECT_EQ(std::distance(fs::directory_iterator{folder.path()}, {}), 1) << "files in the making were left behind";
 }
 
+// Goal: a file that is evicted while others read is a miss and nothing else.
+// Method: one thread puts twice of what the cap holds, over and over; two read all keys meanwhile.
+TEST(BinaryStore, AFileThatIsEvictedUnderAReaderIsAMiss) {
+    samples::Folder folder;
+    const std::string digits = "abcdef01";
+    std::atomic<bool> done{false};
+    std::atomic<int> found{0};
+    std::vector<std::thread> readers;
+    for (int i = 0; i < 2; ++i)
+        readers.emplace_back([&] {
+            const BinaryStore reader{folder.path(), 9000};
+            while (!done)
+                for (const char digit : digits) {
+                    const auto got = reader.get(key_of(digit));
+                    if (!got) continue;
+                    ++found;
+                    EXPECT_EQ(got->artefact.cubin, binary(digit, 2000).artefact.cubin);
+                }
+        });
+    BinaryStore writer{folder.path(), 9000};
+    for (int n = 0; n < 20 || (found == 0 && n < 2000); ++n)
+        for (const char digit : digits) EXPECT_TRUE(writer.put(binary(digit, 2000)));
+    done = true;
+    for (std::thread& reader : readers) reader.join();
+    EXPECT_GT(found, 0);
+    EXPECT_LE(writer.bytes(), 9000u);
+}
+
+TEST(BinaryStore, AFileLargerThanAllMayTakeIsNotRead) {
+    samples::Folder folder;
+    BinaryStore{folder.path()}.put(binary('a', 20'000));
+    EXPECT_FALSE((BinaryStore{folder.path(), 9000}.get(key_of('a'))));
+    EXPECT_TRUE(BinaryStore{folder.path()}.get(key_of('a'))) << "it was removed";
+}
+
+TEST(KeyLock, IsHeldByOneAtATime) {
+    samples::Folder folder;
+    using std::chrono::milliseconds;
+    {
+        const KeyLock first{folder.path(), "a", milliseconds{0}};
+        EXPECT_EQ(first.got(), KeyLock::Got::held);
+        EXPECT_EQ((KeyLock{folder.path(), "a", milliseconds{30}}.got()), KeyLock::Got::timed_out);
+        EXPECT_EQ((KeyLock{folder.path(), "b", milliseconds{0}}.got()), KeyLock::Got::held) << "another key";
+    }
+    EXPECT_EQ((KeyLock{folder.path(), "a", milliseconds{0}}.got()), KeyLock::Got::held);
+    EXPECT_EQ((KeyLock{"/proc/none", "a", milliseconds{0}}.got()), KeyLock::Got::no_locks);
+    EXPECT_TRUE(fs::exists(folder / "compiling.lock")) << "a lock on a removed file excludes nobody";
+}
+
 TEST(BinaryKey, ChangesWithEverythingThatDecidesTheBytes) {
     const SourceSpec spec{.source = "scale.cu",
                           .text = "kernel",
@@ -130,7 +181,11 @@ TEST(BinaryKey, ChangesWithEverythingThatDecidesTheBytes) {
     EXPECT_NE(base, binary_key(spec, {}, "sm_90", 13, 0));
     for (const auto& change : std::vector<std::function<void(SourceSpec&)>>{
              [](SourceSpec& s) { s.text += ' '; }, [](SourceSpec& s) { s.headers[0].second = "y"; },
-             [](SourceSpec& s) { s.defines[0].second = "8"; }, [](SourceSpec& s) { s.options.clear(); }}) {
+             [](SourceSpec& s) { s.defines[0].second = "8"; }, [](SourceSpec& s) { s.defines[0].first = "VECS"; },
+             [](SourceSpec& s) { s.defines.emplace_back("W", ""); }, [](SourceSpec& s) { s.options.clear(); },
+             [](SourceSpec& s) { s.headers[0].first = "b.cuh"; }, [](SourceSpec& s) { s.headers.clear(); },
+             [](SourceSpec& s) { s.entries[0] = "scale<4>"; }, [](SourceSpec& s) { s.arch = "sm_90a"; },
+             [](SourceSpec& s) { s.source = "other.cu"; }}) {
         SourceSpec other = spec;
         change(other);
         EXPECT_NE(base, binary_key(other, options, "sm_90", 13, 0));
