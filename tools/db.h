@@ -26,6 +26,11 @@ struct DbVerb {
 };
 
 DbVerb db_path();
+DbVerb db_export();
+DbVerb db_import();
+DbVerb db_imports();
+DbVerb db_revert_import();
+DbVerb db_merge();
 
 /// Every verb there is: parsing and help read this table.
 std::span<const DbVerb> db_verbs();

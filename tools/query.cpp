@@ -147,12 +147,7 @@ void refuse_unknown_names(const Expression& where, const std::vector<const Op*>&
 RecordQuery query_of(const Request& request, const Session& session, const std::vector<const Op*>& ops) {
     RecordQuery query{.op = request.op, .winners_only = true};
     if (!request.op.empty()) session.op();  // a typo in the op is no empty answer
-    if (!request.where.empty()) try {
-            query.where = Expression::parse(request.where);
-        } catch (const ParseError& e) {
-            throw usage(
-                fmt::format("--where '{}' is no expression: {} at column {}", request.where, e.what(), e.offset() + 1));
-        }
+    if (!request.where.empty()) query.where = where_from_text(request.where);
     refuse_unknown_names(query.where, ops);
     if (!request.gpu.empty()) query.device_fp = session.gpus().front().identity.fp;
     return query;

@@ -162,15 +162,6 @@ Choice choice_of(std::string_view flag, const std::string& text,
     throw usage(fmt::format("{} is {}, not '{}'", flag, fmt::join(names, ", "), text));
 }
 
-/// Throws Error{usage} unless the text is a whole number from `least` to `most`.
-std::uint64_t whole_of(std::string_view flag, const std::string& text, std::uint64_t least, std::uint64_t most) {
-    std::uint64_t number = 0;
-    const char* end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, number);
-    if (error == std::errc{} && rest == end && number >= least && number <= most) return number;
-    throw usage(fmt::format("{} takes a whole number from {} to {}, not '{}'", flag, least, most, text));
-}
-
 /// `10`, `0.5` or `10s`.
 double seconds_of(std::string_view flag, std::string_view text) {
     constexpr double most = 86400;
@@ -313,6 +304,22 @@ std::string help_text(const std::vector<std::string>& words) {
 }  // namespace
 
 Error usage(const std::string& message, const std::string& help) { return {Error::Kind::usage, message, help}; }
+
+std::uint64_t whole_of(std::string_view flag, const std::string& text, std::uint64_t least, std::uint64_t most) {
+    std::uint64_t number = 0;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, number);
+    if (error == std::errc{} && rest == end && number >= least && number <= most) return number;
+    throw usage(fmt::format("{} takes a whole number from {} to {}, not '{}'", flag, least, most, text));
+}
+
+Expression where_from_text(const std::string& text) {
+    try {
+        return Expression::parse(text);
+    } catch (const ParseError& e) {
+        throw usage(fmt::format("--where '{}' is no expression: {} at column {}", text, e.what(), e.offset() + 1));
+    }
+}
 
 ProblemText problem_from_text(std::string_view text) {
     ProblemText problem;

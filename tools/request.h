@@ -11,6 +11,7 @@
 
 #include "autotune/error.h"
 #include "tools/console.h"
+#include "tuner/model/expression.h"
 #include "tuner/model/value.h"
 #include "tuner/tune.h"
 
@@ -18,6 +19,12 @@ namespace autotune {
 
 /// What a user typed and is none: exit code 1.
 Error usage(const std::string& message, const std::string& help = {});
+
+/// Throws Error{usage} unless the text is a whole number from `least` to `most`. what: a flag, or what the number is.
+std::uint64_t whole_of(std::string_view what, const std::string& text, std::uint64_t least, std::uint64_t most);
+
+/// What --where takes. Throws Error{usage} with the column.
+Expression where_from_text(const std::string& text);
 
 /// A problem as typed: `rows=32768,cols=4096,dtype=bf16`; also scalars, free strides and `x.align=4`.
 using ProblemText = std::vector<std::pair<std::string, Value>>;

@@ -25,6 +25,7 @@ bool DatabaseFailure::corrupt() const noexcept {
     return (code_ & 0xff) == SQLITE_CORRUPT || (code_ & 0xff) == SQLITE_NOTADB;
 }
 
+bool DatabaseFailure::full() const noexcept { return (code_ & 0xff) == SQLITE_FULL; }
 bool DatabaseFailure::moved() const noexcept { return code_ == SQLITE_READONLY_DBMOVED; }
 
 Query::~Query() {
@@ -42,6 +43,10 @@ bool Query::step() {
 std::int64_t Query::integer(int column) const noexcept { return sqlite3_column_int64(statement_, column); }
 double Query::real(int column) const noexcept { return sqlite3_column_double(statement_, column); }
 bool Query::null(int column) const noexcept { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
+
+ColumnType Query::type(int column) const noexcept {
+    return static_cast<ColumnType>(sqlite3_column_type(statement_, column));
+}
 
 std::string_view Query::text(int column) const noexcept {
     const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));

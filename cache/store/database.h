@@ -27,10 +27,14 @@ public:
     bool busy() const noexcept;     ///< another process holds the file
     bool corrupt() const noexcept;  ///< the file is damaged or no database
     bool moved() const noexcept;    ///< another file stands in its place, or none
+    bool full() const noexcept;     ///< the disk, or what this user may have of it
 
 private:
     int code_;
 };
+
+/// What a row holds in a column, whatever the table declares.
+enum class ColumnType { integer = 1, real, text, blob, null };
 
 /// One use of a prepared statement: bind, then step through the rows; it is reset when the use ends.
 class Query {
@@ -47,6 +51,11 @@ public:
         (bind_one(++index, values), ...);
         return *this;
     }
+    /// Binds one parameter, the first being 1, where their number is not known before.
+    template <class T>
+    void bind_at(int index, const T& value) {
+        bind_one(index, value);
+    }
     /// True while there is a row.
     bool step();
     /// Runs a statement that gives no rows.
@@ -60,6 +69,7 @@ public:
     std::string_view text(int column) const noexcept;  ///< until the next step
     std::span<const std::byte> blob(int column) const noexcept;
     bool null(int column) const noexcept;
+    ColumnType type(int column) const noexcept;
 
 private:
     template <class T>

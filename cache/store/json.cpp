@@ -48,55 +48,15 @@ json to_json(const DeviceIdentity& device) {
     return out;
 }
 
-DeviceIdentity device_from_json(const json& in) {
-    DeviceIdentity device;
-    read_device_attributes(in, device);
-    in.at("fp").get_to(device.fp);
-    in.at("name").get_to(device.name);
-    in.at("vendor").get_to(device.vendor);
-    in.at("bandwidth_gbs").get_to(device.bandwidth_gbs);
-    in.at("core_khz").get_to(device.core_khz);
-    in.at("ecc").get_to(device.ecc);
-    in.at("mig").get_to(device.mig);
-    in.at("pci_id").get_to(device.pci_id);
-    in.at("cc").get_to(device.limits.cc);
-    in.at("sm_count").get_to(device.limits.sm_count);
-    in.at("max_shared").get_to(device.limits.max_shared);
-    in.at("shared_per_sm").get_to(device.limits.shared_per_sm);
-    in.at("registers_per_sm").get_to(device.limits.registers_per_sm);
-    in.at("threads_per_sm").get_to(device.limits.threads_per_sm);
-    in.at("l2_bytes").get_to(device.limits.l2_bytes);
-    return device;
-}
-
 json to_json(const Environment& e) {
     return {
         {"nvrtc_major", e.nvrtc_major}, {"nvrtc_minor", e.nvrtc_minor},   {"driver", e.driver}, {"runtime", e.runtime},
         {"emulator", e.emulator},       {"tool_version", e.tool_version}, {"os", e.os}};
 }
 
-Environment environment_from_json(const json& in) {
-    return {.nvrtc_major = in.at("nvrtc_major"),
-            .nvrtc_minor = in.at("nvrtc_minor"),
-            .driver = in.at("driver"),
-            .runtime = in.at("runtime"),
-            .emulator = in.at("emulator"),
-            .tool_version = in.at("tool_version"),
-            .os = in.at("os")};
-}
-
 json to_json(const TemplateIdentity& t) {
     return {{"op", t.op},   {"variant", t.variant},  {"source_hash", t.source_hash}, {"space_hash", t.space_hash},
             {"abi", t.abi}, {"manifest", t.manifest}};
-}
-
-TemplateIdentity template_from_json(const json& in) {
-    return {.op = in.at("op"),
-            .variant = in.at("variant"),
-            .source_hash = in.at("source_hash"),
-            .space_hash = in.at("space_hash"),
-            .abi = in.at("abi"),
-            .manifest = in.at("manifest")};
 }
 
 json to_json(const RunInfo& r) {
@@ -117,28 +77,6 @@ json to_json(const RunInfo& r) {
             {"origin", r.origin},
             {"started", r.started},
             {"ended", r.ended}};
-}
-
-RunInfo run_from_json(const json& in) {
-    const auto effort = search_effort_named(in.at("effort").get<std::string>());
-    if (!effort) throw Error{Error::Kind::usage, fmt::format("'{}' is no effort", in.at("effort").get<std::string>())};
-    return {.uuid = in.at("uuid"),
-            .strategy = in.at("strategy"),
-            .seed = in.at("seed"),
-            .budget = in.at("budget"),
-            .effort = *effort,
-            .clock_policy = in.at("clock_policy"),
-            .locked_mhz = in.at("locked_mhz"),
-            .power_w = in.at("power_w"),
-            .temperature_max = in.at("temp_max"),
-            .l2_policy = in.at("l2_policy"),
-            .method = in.at("method"),
-            .reference = in.at("reference"),
-            .tolerance = in.at("tolerance"),
-            .host_hash = in.at("host_hash"),
-            .origin = in.at("origin"),
-            .started = in.at("started"),
-            .ended = in.at("ended")};
 }
 
 }  // namespace
@@ -204,6 +142,68 @@ void read_device_attributes(const json& in, DeviceIdentity& device) {
         grid->at(1).get_to(limits.max_grid_y);
         grid->at(2).get_to(limits.max_grid_z);
     }
+}
+
+DeviceIdentity device_from_json(const json& in) {
+    DeviceIdentity device;
+    read_device_attributes(in, device);
+    in.at("fp").get_to(device.fp);
+    in.at("name").get_to(device.name);
+    in.at("vendor").get_to(device.vendor);
+    in.at("bandwidth_gbs").get_to(device.bandwidth_gbs);
+    in.at("core_khz").get_to(device.core_khz);
+    in.at("ecc").get_to(device.ecc);
+    in.at("mig").get_to(device.mig);
+    in.at("pci_id").get_to(device.pci_id);
+    in.at("cc").get_to(device.limits.cc);
+    in.at("sm_count").get_to(device.limits.sm_count);
+    in.at("max_shared").get_to(device.limits.max_shared);
+    in.at("shared_per_sm").get_to(device.limits.shared_per_sm);
+    in.at("registers_per_sm").get_to(device.limits.registers_per_sm);
+    in.at("threads_per_sm").get_to(device.limits.threads_per_sm);
+    in.at("l2_bytes").get_to(device.limits.l2_bytes);
+    return device;
+}
+
+Environment environment_from_json(const json& in) {
+    return {.nvrtc_major = in.at("nvrtc_major"),
+            .nvrtc_minor = in.at("nvrtc_minor"),
+            .driver = in.at("driver"),
+            .runtime = in.at("runtime"),
+            .emulator = in.at("emulator"),
+            .tool_version = in.at("tool_version"),
+            .os = in.at("os")};
+}
+
+TemplateIdentity template_from_json(const json& in) {
+    return {.op = in.at("op"),
+            .variant = in.at("variant"),
+            .source_hash = in.at("source_hash"),
+            .space_hash = in.at("space_hash"),
+            .abi = in.at("abi"),
+            .manifest = in.at("manifest")};
+}
+
+RunInfo run_from_json(const json& in) {
+    const auto effort = search_effort_named(in.at("effort").get<std::string>());
+    if (!effort) throw Error{Error::Kind::usage, fmt::format("'{}' is no effort", in.at("effort").get<std::string>())};
+    return {.uuid = in.at("uuid"),
+            .strategy = in.at("strategy"),
+            .seed = in.at("seed"),
+            .budget = in.at("budget"),
+            .effort = *effort,
+            .clock_policy = in.at("clock_policy"),
+            .locked_mhz = in.at("locked_mhz"),
+            .power_w = in.at("power_w"),
+            .temperature_max = in.at("temp_max"),
+            .l2_policy = in.at("l2_policy"),
+            .method = in.at("method"),
+            .reference = in.at("reference"),
+            .tolerance = in.at("tolerance"),
+            .host_hash = in.at("host_hash"),
+            .origin = in.at("origin"),
+            .started = in.at("started"),
+            .ended = in.at("ended")};
 }
 
 std::string to_line(const Record& r) {

@@ -26,6 +26,12 @@ void read_problem_json(const nlohmann::json& json, ProblemIdentity& problem);
 nlohmann::json device_attributes(const DeviceIdentity& device);
 void read_device_attributes(const nlohmann::json& json, DeviceIdentity& device);
 
+// The parts of a line. Whole numbers are taken as they come: whoever does not trust the line looks at them first.
+DeviceIdentity device_from_json(const nlohmann::json& json);
+Environment environment_from_json(const nlohmann::json& json);
+TemplateIdentity template_from_json(const nlohmann::json& json);
+RunInfo run_from_json(const nlohmann::json& json);
+
 /// A record as one line, with its whole provenance: what spool files and exports are made of. Equal records give equal
 /// lines.
 std::string to_line(const Record& record);

@@ -21,6 +21,8 @@ private:
     const ProblemIdentity& problem_;
 };
 
+}  // namespace
+
 bool matches(const Expression& where, const ProblemIdentity& problem) {
     if (where.empty()) return true;
     try {
@@ -29,8 +31,6 @@ bool matches(const Expression& where, const ProblemIdentity& problem) {
         return false;
     }
 }
-
-}  // namespace
 
 void Store::scan(const RecordQuery& query, const Today& today,
                  const std::function<void(const RecordView&)>& sink) const {

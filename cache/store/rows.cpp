@@ -58,6 +58,8 @@ std::string model_of(const DeviceIdentity& device) {
     return fmt::format("sm_{}, {} SMs", device.limits.cc, device.limits.sm_count);
 }
 
+std::string attributes_text(const DeviceIdentity& device) { return device_attributes(device).dump(); }
+
 std::int64_t intern(Database& database, const DeviceIdentity& d) {
     return id_of(
         database, [&] { return database.integer_of("SELECT id FROM device WHERE fp = ?", d.fp); },
@@ -70,7 +72,7 @@ std::int64_t intern(Database& database, const DeviceIdentity& d) {
                 .bind(d.fp, d.name, d.vendor, l.cc, l.sm_count, d.core_khz, d.bandwidth_gbs, l.l2_bytes, l.max_shared,
                       l.shared_per_sm, l.registers_per_sm, l.threads_per_sm,
                       static_cast<double>(l.memory_bytes) / (1024.0 * 1024.0 * 1024.0), d.mig, d.ecc, d.pci_id,
-                      device_attributes(d).dump())
+                      attributes_text(d))
                 .run();
         });
 }

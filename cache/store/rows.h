@@ -24,6 +24,12 @@ std::int64_t intern(Database& database, std::string_view op, const Config& confi
 std::int64_t insert_run(Database& database, const RunInfo& info, std::int64_t device, std::int64_t environment,
                         std::int64_t problem, bool predicted);
 
+/// What the device table has no column for, as its attrs_json.
+std::string attributes_text(const DeviceIdentity& device);
+
+/// Whether the expression holds over the problem's key fields; an empty one does, one that has no value there does not.
+bool matches(const Expression& where, const ProblemIdentity& problem);
+
 /// "sm_86, 84 SMs": what predictions are for.
 std::string model_of(const DeviceIdentity& device);
 

@@ -190,6 +190,21 @@ std::size_t Store::put(std::span<const Record> records) {
     return standing;
 }
 
+void Store::transact(const std::function<void(Database& tune)>& body) {
+    if (!impl_->opened.may_write && impl_->options.mode != Mode::memory)
+        throw Error{Error::Kind::store, fmt::format("{} cannot be written: {}", impl_->name(), impl_->opened.state),
+                    "name a database on a local disk with --db"};
+    impl_->write(false, [&] {
+        impl_->remove_broken();
+        body(impl_->tune());
+        impl_->count_generation();
+    });
+}
+
+void Store::inspect(const std::function<void(Database& tune)>& body) const {
+    impl_->ask([&] { body(impl_->tune()); });
+}
+
 void Store::put_negative(const Negative& negative, const Environment& environment) {
     impl_->write(false, [&] {
         Database& db = impl_->tune();

@@ -20,6 +20,7 @@
 
 namespace autotune {
 
+class Database;
 using RunId = std::int64_t;
 
 /// What one search is about.
@@ -212,6 +213,13 @@ public:
     std::map<std::string, std::int64_t> row_counts() const;
     /// Faults of the file and of each row's checksum, one sentence each; empty: sound.
     std::vector<std::string> check() const;
+
+    // -- autotune::sharing works on many rows at once
+    /// One transaction on tune.db, queued behind other writers; `body` may run twice. Throws Error{store} where the
+    /// records are not in a file that may be written, unless the store is one in memory.
+    void transact(const std::function<void(Database& tune)>& body);
+    /// What `body` reads of tune.db.
+    void inspect(const std::function<void(Database& tune)>& body) const;
 
     struct Impl;
 

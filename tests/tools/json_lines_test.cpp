@@ -53,6 +53,13 @@ TEST_F(JsonLines, EachIsInTheSchemaAndTheSchemaHasNoOther) {
           "check softmax --gpu sm_86 --json --problem rows=4,cols=64,dtype=f32",
           "build softmax rows=4,cols=64,dtype=f32 --gpu sm_86 --budget 1 --json", "tune softmx --json"})
         expect_lines(run(words), words);
+    write("problems.txt", problem + '\n');
+    write("bad.jsonl", "{\"v\":1,\"kind\":\"record\"}\n");
+    for (const std::string words : {"db export -o all.jsonl --json", "db import bad.jsonl --db b/tune.db --json",
+                                    "db merge all.jsonl --into c/tune.db --expect-problems problems.txt --json",
+                                    "db import all.jsonl --db b/tune.db --json", "db imports --db b/tune.db --json",
+                                    "db revert-import 1 --db b/tune.db --json"})
+        expect_lines(run(words), words);
     // It needs a device; its line is made here as it makes it.
     take(json::parse(json_event("selftest", {{"kernel", "good"}, {"ok", true}, {"outcome", "timed"}, {"reason", ""}})),
          "selftest");

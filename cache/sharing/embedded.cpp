@@ -1,0 +1,169 @@
+#include "cache/sharing/embedded.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "cache/sharing/intake.h"
+#include "cache/store/crc32.h"
+
+namespace autotune {
+
+namespace {
+
+/// The config of which each value has the text that the record gives; a text that is none of a parameter's values stays
+/// one, and is refused.
+Config config_of_text(const Variant& variant, std::string_view text) {
+    Config config{.variant = variant.name, .values = {}};
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find(' '), text.size());
+        const std::string_view pair = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        const std::size_t equals = std::min(pair.find('='), pair.size());
+        const std::string_view name = pair.substr(0, equals), word = pair.substr(std::min(equals + 1, pair.size()));
+        Value value{std::string{word}};
+        const auto parameter = std::ranges::find(variant.parameters, name, &Parameter::name);
+        if (parameter != variant.parameters.end())
+            for (const Value& declared : parameter->values)
+                if (to_text(declared) == word) value = declared;
+        config.values.emplace_back(name, value);
+    }
+    return config;
+}
+
+/// The parts of the table's records; equal texts share one.
+class EmbeddedParts {
+public:
+    explicit EmbeddedParts(const OpSet& ops) : ops_{ops}, judge_{ops} {}
+    const Judge& judge() const noexcept { return judge_; }
+
+    IncomingRow row_of(const EmbeddedRecord& r) {
+        IncomingRow row{.device = device(r), .source = source(r), .problem = problem(r), .config = config(r)};
+        row.run = run(r, row.device);
+        row.figures = {.nvrtc_major = r.nvrtc_major,
+                       .nvrtc_minor = r.nvrtc_minor,
+                       .rank = rank_of(row),
+                       .time_ns = r.time_ns,
+                       .low_ns = r.time_ns,
+                       .high_ns = r.time_ns,
+                       .default_ns = r.default_ns > 0 ? r.default_ns : -1,
+                       .effort = r.effort,
+                       .verified = r.verified,
+                       .tuned_at = r.tuned_at};
+        return row;
+    }
+
+private:
+    template <class T>
+    using Table = std::map<std::string, T>;
+
+    Part<DeviceIdentity>* device(const EmbeddedRecord& r) {
+        const auto [at, is_new] = devices_.try_emplace(std::string{r.device_fp});
+        if (is_new) {
+            // Nothing but the fingerprint counts; these figures are those that every GPU could have.
+            at->second.value = {
+                .fp = std::string{r.device_fp}, .name = "embedded", .limits = {.cc = 30, .sm_count = 1}};
+            at->second.crc = crc32(r.device_fp);
+            at->second.refused = judge_.objection(at->second.value);
+        }
+        return &at->second;
+    }
+
+    Part<TemplateIdentity>* source(const EmbeddedRecord& r) {
+        TemplateIdentity identity{.op = std::string{r.op},
+                                  .variant = std::string{r.variant},
+                                  .source_hash = std::string{r.source_hash},
+                                  .space_hash = std::string{r.space_hash},
+                                  .abi = r.abi};
+        const std::string hash = identity.hash();
+        const auto [at, is_new] = sources_.try_emplace(hash);
+        if (is_new) {
+            at->second.value = std::move(identity);
+            at->second.hash = hash;
+            at->second.crc = crc32(hash);
+            at->second.refused = judge_.objection(at->second.value, hash);
+        }
+        return &at->second;
+    }
+
+    Part<ProblemIdentity>* problem(const EmbeddedRecord& r) {
+        const auto [at, is_new] = problems_.try_emplace(std::string{r.op} + '\0' + std::string{r.problem_key});
+        if (is_new) {
+            const auto key = std::as_bytes(std::span{r.problem_key});
+            at->second.crc = crc32(key);
+            at->second.refused = judge_.read_key(r.op, key, at->second.value);
+        }
+        return &at->second;
+    }
+
+    Part<Config>* config(const EmbeddedRecord& r) {
+        const auto [at, is_new] = configs_.try_emplace(fmt::format("{}\n{}\n{}", r.op, r.variant, r.config));
+        if (is_new) {
+            Part<Config>& part = at->second;
+            const Op* op = ops_.find_or_null(r.op);
+            const Variant* variant = op ? op->variant(r.variant) : nullptr;
+            if (variant)
+                part.value = config_of_text(*variant, r.config);
+            else
+                part.value.variant = r.variant;
+            part.hash = part.value.hash();
+            part.crc = crc32(part.value.variant + ' ' + part.hash);
+            part.refused = judge_.objection(r.op, part.value, part.hash);
+        }
+        return &at->second;
+    }
+
+    /// One a GPU, compiler and effort: a table tells no more of them.
+    RunPart* run(const EmbeddedRecord& r, Part<DeviceIdentity>* device) {
+        const auto [at, is_new] =
+            runs_.try_emplace(fmt::format("{} {}.{} {}", r.device_fp, r.nvrtc_major, r.nvrtc_minor, r.effort));
+        if (is_new) {
+            RunPart& part = at->second;
+            const auto [environment, unknown] = environments_.try_emplace({r.nvrtc_major, r.nvrtc_minor});
+            if (unknown) {
+                environment->second.value = {.nvrtc_major = r.nvrtc_major, .nvrtc_minor = r.nvrtc_minor};
+                environment->second.refused = judge_.objection(environment->second.value);
+            }
+            part.value = {.uuid = fmt::format("embedded-{}", runs_.size()), .origin = "import"};
+            part.crc = crc32(part.value.uuid);
+            part.device = device;
+            part.environment = &environment->second;
+        }
+        return &at->second;
+    }
+
+    /// Of one problem the records stand in the table best first, and each has a place of its own.
+    int rank_of(const IncomingRow& row) { return ranks_[{row.device, row.source, row.problem}]++; }
+
+    const OpSet& ops_;
+    Judge judge_;
+    Table<Part<DeviceIdentity>> devices_;
+    Table<Part<TemplateIdentity>> sources_;
+    Table<Part<ProblemIdentity>> problems_;
+    Table<Part<Config>> configs_;
+    std::map<std::pair<int, int>, Part<Environment>> environments_;
+    Table<RunPart> runs_;
+    std::map<std::tuple<const void*, const void*, const void*>, int> ranks_;
+};
+
+}  // namespace
+
+Store embedded_store(EmbeddedRecords records, const OpSet& ops, std::vector<std::string>& refused) {
+    Store store = Store::in_memory();
+    store.transact([&](Database& db) {
+        refused.clear();
+        EmbeddedParts parts{ops};
+        Intake intake{db, parts.judge(), Trust::own, 0};
+        std::string why;
+        for (std::size_t i = 0; i < records.size(); ++i) {
+            IncomingRow row = parts.row_of(records[i]);
+            if (intake.put(row, why) == Taken::refused)
+                refused.push_back(fmt::format("embedded record {} is not used: {}", i + 1, why));
+        }
+    });
+    return store;
+}
+
+}  // namespace autotune

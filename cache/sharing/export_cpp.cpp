@@ -1,0 +1,72 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "autotune/error.h"
+#include "cache/sharing/exports.h"
+
+namespace autotune {
+
+namespace {
+
+/// A C++ string literal of any bytes. Octal, since a hexadecimal escape has no end; and no question mark, which could
+/// begin a trigraph.
+std::string literal(std::string_view bytes) {
+    std::string text = "\"";
+    for (const char c : bytes) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (std::isalnum(byte) || (c != '\0' && std::string_view{" _-+.=,:/"}.find(c) != std::string_view::npos))
+            text += c;
+        else
+            text += fmt::format("\\{:03o}", byte);
+    }
+    return text + '"';
+}
+
+bool is_cpp_name(std::string_view name) {
+    return !name.empty() && !std::isdigit(static_cast<unsigned char>(name.front())) &&
+           std::ranges::all_of(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+}
+
+std::string values_of(const Config& config) {
+    std::string text;
+    for (const auto& [name, value] : config.values) text += (text.empty() ? "" : " ") + name + '=' + to_text(value);
+    return text;
+}
+
+std::string row_of(const Record& r) {
+    const std::string_view key{reinterpret_cast<const char*>(r.problem.key.data()), r.problem.key.size()};
+    return fmt::format(
+        "    {{.op = {},\n     .variant = {},\n     .config = {},\n     .problem_key = {{{}, {}}},\n     .device_fp = "
+        "{},\n"
+        "     .source_hash = {},\n     .space_hash = {},\n     .abi = {},\n     .nvrtc_major = {},\n     .nvrtc_minor "
+        "= "
+        "{},\n     .time_ns = {},\n     .default_ns = {},\n     .tuned_at = {},\n     .effort = {},\n     .verified = "
+        "{}}},\n",
+        literal(r.source.op), literal(r.source.variant), literal(values_of(r.config)), literal(key), key.size(),
+        literal(r.device.fp), literal(r.source.source_hash), literal(r.source.space_hash), r.source.abi,
+        r.environment.nvrtc_major, r.environment.nvrtc_minor, nanoseconds(r.time_us),
+        r.default_us ? nanoseconds(*r.default_us) : 0, r.tuned_at, static_cast<int>(r.run.effort),
+        static_cast<int>(r.verified));
+}
+
+}  // namespace
+
+std::string export_cpp(const Store& store, const ExportOptions& options, const std::string& name) {
+    if (!is_cpp_name(name))
+        throw Error{Error::Kind::usage, fmt::format("'{}' is no name of a table in C++", name), "--name my_records"};
+    std::string rows;
+    for_each_record(store, options.filter, options.today, [&](const Record& record) {
+        if (!record.predicted) rows += row_of(record);
+    });
+    if (rows.empty())
+        throw Error{Error::Kind::nothing_found, "no record matches, and a table in C++ has at least one",
+                    "autotune query"};
+    std::string text =
+        "// Made by autotune db export --as cpp: hand the table to Dispatcher::Options::embedded.\n#pragma once\n\n"
+        "#include <autotune/embedded_records.h>\n\n";
+    return text + fmt::format("inline constexpr autotune::EmbeddedRecord {}[] = {{\n{}}};\n", name, rows);
+}
+
+}  // namespace autotune

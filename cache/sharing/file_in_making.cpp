@@ -1,0 +1,55 @@
+#include "cache/sharing/file_in_making.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "autotune/error.h"
+#include "cache/store/location.h"
+#include "cache/store/opening.h"
+
+namespace autotune {
+
+namespace {
+
+Error exists_already(const std::filesystem::path& path) {
+    return Error{Error::Kind::usage, fmt::format("'{}' exists already, and is left as it is", shown(path)),
+                 "name another file, or remove that one"};
+}
+
+}  // namespace
+
+FileInMaking::FileInMaking(std::filesystem::path path)
+    : path_{std::move(path)},
+      making_{fmt::format("{}.new-{}-{}", path_.string(), ::getpid(), random_uuid().substr(0, 8))} {
+    std::error_code error;
+    if (std::filesystem::exists(std::filesystem::symlink_status(path_, error))) throw exists_already(path_);
+}
+
+FileInMaking::~FileInMaking() {
+    std::error_code error;
+    std::filesystem::remove(making_, error);
+}
+
+void FileInMaking::fail(const DatabaseFailure& failure) const {
+    if (failure.full())
+        throw Error{Error::Kind::store, fmt::format("'{}' could not be written: the disk is full", shown(path_)),
+                    "free some space, or name another place"};
+    throw Error{Error::Kind::usage, fmt::format("'{}' could not be written: {}", shown(path_), failure.what())};
+}
+
+void FileInMaking::appear() const {
+    const int file = ::open(making_.c_str(), O_RDONLY | O_CLOEXEC);
+    const bool safe = file >= 0 && ::fsync(file) == 0;
+    if (file >= 0) ::close(file);
+    // RENAME_NOREPLACE: what has come there since the first look is not ours to replace.
+    if (safe && (::renameat2(AT_FDCWD, making_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0)) return;
+    if (safe && errno == EEXIST) throw exists_already(path_);
+    if (safe && errno == EINVAL && ::link(making_.c_str(), path_.c_str()) == 0) return;  // a file system without it
+    throw Error{Error::Kind::store, fmt::format("'{}' could not be written: {}", shown(path_), std::strerror(errno))};
+}
+
+}  // namespace autotune

@@ -1,0 +1,95 @@
+#ifndef AUTOTUNE_CACHE_SHARING_INTAKE_H
+#define AUTOTUNE_CACHE_SHARING_INTAKE_H
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "cache/sharing/judge.h"
+#include "cache/store/database.h"
+#include "cache/store/record.h"
+
+namespace autotune {
+
+/// Whose records they are.
+enum class Trust {
+    elsewhere,  ///< another's: what they say of checks counts for nothing, and they rank below what was measured here
+    own,        ///< of this user's own machines: they keep what they say. They are judged all the same
+};
+
+/// A part that many rows share, judged once.
+template <class T>
+struct Part {
+    T value{};
+    std::string hash{};  ///< that of its row
+    std::string refused{};
+    std::uint32_t crc = 0;  ///< its share of a row's checksum
+    std::int64_t id = 0;    ///< in the database it goes into; 0: not yet there
+};
+
+struct RunPart : Part<RunInfo> {
+    Part<DeviceIdentity>* device = nullptr;
+    Part<Environment>* environment = nullptr;
+    std::uint32_t crc_here = 0;  ///< with the uuid that it has here
+    bool locked_clocks = false;
+};
+
+/// A row of elsewhere. The parts belong to whoever reads the file.
+struct IncomingRow {
+    Part<DeviceIdentity>* device = nullptr;
+    Part<TemplateIdentity>* source = nullptr;
+    Part<ProblemIdentity>* problem = nullptr;
+    Part<Config>* config = nullptr;
+    RunPart* run = nullptr;
+    RowFigures figures{};
+    bool predicted = false;
+    std::string_view model_version{};
+    std::optional<std::uint32_t> crc{};  ///< what the file says; a prediction in a database has none
+};
+
+/// What became of a row.
+enum class Taken { added, better, not_better, refused };
+
+/// Puts rows of elsewhere into a database, inside a transaction of the caller's. Of two rows with one key the better by
+/// compare() stands, whatever came first, so any order and any repetition end in the same rows.
+class Intake {
+public:
+    Intake(Database& target, const Judge& judge, Trust trust, std::int64_t import_id)
+        : db_{target}, judge_{judge}, trust_{trust}, import_id_{import_id} {}
+
+    /// `why` gets the reason where the row is refused.
+    Taken put(IncomingRow& row, std::string& why);
+    const Judge& judge() const noexcept { return judge_; }
+
+private:
+    /// What stands of a run here, or is to be put there.
+    struct Standing {
+        bool local = true, locked_clocks = false;
+        std::string uuid{};
+        std::uint32_t crc = 0;
+    };
+
+    std::string refusal(const IncomingRow& row) const;
+    std::string settle(IncomingRow& row);
+    std::string settle_run(RunPart& run, const IncomingRow& row);
+    void settle_device(Part<DeviceIdentity>& device);
+    bool differs(std::int64_t id, const RunPart& run);
+    Taken put_record(const IncomingRow& row);
+    Taken put_prediction_row(const IncomingRow& row);
+    const Standing& standing(std::int64_t run);
+    const std::string& config_hash(std::int64_t config);
+
+    Database& db_;
+    const Judge& judge_;
+    Trust trust_;
+    std::int64_t import_id_;
+    std::unordered_map<std::int64_t, Standing> runs_{};
+    std::unordered_map<std::int64_t, std::string> configs_{};
+};
+
+}  // namespace autotune
+#endif

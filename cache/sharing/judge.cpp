@@ -1,0 +1,312 @@
+#include "cache/sharing/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <optional>
+
+#include "tuner/model/hashing.h"
+#include "tuner/model/printable.h"
+
+namespace autotune {
+
+namespace {
+
+constexpr std::size_t longest_text = 256, longest_tolerance = 4096;
+constexpr std::int64_t latest_time = std::int64_t{1} << 40;  // seconds since 1970: far off, and no overflow near it
+constexpr std::int64_t largest_count = std::int64_t{1} << 53;
+
+bool is_utf8(std::string_view text) noexcept {
+    for (std::size_t i = 0; i < text.size();) {
+        const auto byte = static_cast<unsigned char>(text[i]);
+        const std::size_t more = byte < 0x80                   ? 0
+                                 : byte >= 0xc2 && byte < 0xe0 ? 1
+                                 : byte >= 0xe0 && byte < 0xf0 ? 2
+                                 : byte >= 0xf0 && byte < 0xf5 ? 3
+                                                               : 9;
+        if (more == 9 || i + more >= text.size() + (more == 0)) return false;
+        for (std::size_t k = 1; k <= more; ++k)
+            if ((static_cast<unsigned char>(text[i + k]) & 0xc0) != 0x80) return false;
+        i += more + 1;
+    }
+    return true;
+}
+
+/// A text as it may stand in our database and on a terminal.
+bool plain(std::string_view text, std::size_t longest = longest_text) noexcept {
+    return text.size() <= longest && is_utf8(text) &&
+           std::ranges::none_of(text, [](char c) { return c == '\n' || c == '\t' || c == '\r'; }) &&
+           !steers_a_terminal(text);
+}
+
+bool hex(std::string_view text, std::size_t digits) noexcept {
+    return text.size() == digits &&
+           std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+/// For a message: what a file says may be anything.
+std::string quoted(std::string_view text) {
+    constexpr std::size_t shown_bytes = 64;
+    return fmt::format("'{}{}'", one_line(text.substr(0, shown_bytes)), text.size() > shown_bytes ? "..." : "");
+}
+
+std::string values_text(const std::vector<Value>& values) {
+    std::string text;
+    for (const Value& value : values) text += (text.empty() ? "" : ", ") + to_text(value);
+    return text;
+}
+
+template <class T>
+bool within(T number, T least, T most) noexcept {
+    return number >= least && number <= most;
+}
+
+/// Reads canonical bytes back; an empty optional is the end of what can be read.
+class KeyReader {
+public:
+    explicit KeyReader(std::span<const std::byte> bytes) : rest_{bytes} {}
+    bool done() const noexcept { return rest_.empty(); }
+
+    std::optional<std::uint64_t> number() {
+        if (rest_.size() < 8) return std::nullopt;
+        std::uint64_t value = 0;
+        for (std::size_t i = 8; i-- > 0;) value = value << 8 | std::to_integer<std::uint64_t>(rest_[i]);
+        rest_ = rest_.subspan(8);
+        return value;
+    }
+    std::optional<std::string_view> text() {
+        const auto size = number();
+        if (!size || *size > rest_.size()) return std::nullopt;
+        const std::string_view text{reinterpret_cast<const char*>(rest_.data()), static_cast<std::size_t>(*size)};
+        rest_ = rest_.subspan(text.size());
+        return text;
+    }
+    std::optional<Value> value() {
+        if (rest_.empty()) return std::nullopt;
+        const auto tag = std::to_integer<unsigned>(rest_.front());
+        rest_ = rest_.subspan(1);
+        if (tag == Value{std::string{}}.index()) {
+            const auto held = text();
+            return held ? std::optional<Value>{std::string{*held}} : std::nullopt;
+        }
+        const auto bits = number();
+        if (!bits) return std::nullopt;
+        switch (tag) {
+            case 0:
+                return *bits <= 1 ? std::optional<Value>{*bits == 1} : std::nullopt;
+            case 1:
+                return Value{static_cast<std::int64_t>(*bits)};
+            case 2:
+                return Value{std::bit_cast<double>(*bits)};
+            default:
+                return std::nullopt;
+        }
+    }
+
+private:
+    std::span<const std::byte> rest_;
+};
+
+/// Whether an op's field can have the value. The largest dim is that of Instance::make.
+bool may_be(const Field& field, const Value& value) {
+    constexpr std::int64_t largest_dim = std::int64_t{1} << 40;
+    switch (field.kind) {
+        case Field::Kind::dim: {
+            const auto* number = std::get_if<std::int64_t>(&value);
+            return number && within<std::int64_t>(*number, 1, largest_dim);
+        }
+        case Field::Kind::choice:
+            return std::ranges::find(field.choices, value) != field.choices.end();
+        case Field::Kind::flag:
+            return std::holds_alternative<bool>(value);
+        case Field::Kind::text: {
+            const auto* text = std::get_if<std::string>(&value);
+            return text && plain(*text);
+        }
+    }
+    return false;
+}
+
+/// "x.align" and "x.layout" of an op's tensors.
+bool may_be_of_tensor(const Op& op, std::string_view name, const Value& value) {
+    const std::size_t dot = name.rfind('.');
+    const Tensor* tensor = dot == std::string_view::npos ? nullptr : op.tensor(name.substr(0, dot));
+    if (!tensor || !tensor->key) return false;
+    if (name.substr(dot) == ".align") {
+        const auto* bytes = std::get_if<std::int64_t>(&value);
+        return bytes && within<std::int64_t>(*bytes, 1, 16) && std::has_single_bit(static_cast<std::uint64_t>(*bytes));
+    }
+    const auto* layout = std::get_if<std::string>(&value);
+    return name.substr(dot) == ".layout" && layout &&
+           (*layout == "contiguous" || *layout == "pitched" || *layout == "other");
+}
+
+void append_json_text(std::string& json, std::string_view text) {
+    json += '"';
+    for (const char c : text) {
+        if (c == '"' || c == '\\') json += '\\';
+        json += c;
+    }
+    json += '"';
+}
+
+/// As the model's key_json() writes it: no text here holds a control character.
+void append_json(std::string& json, const Value& value) {
+    if (const auto* text = std::get_if<std::string>(&value))
+        append_json_text(json, *text);
+    else
+        json += to_text(value);
+}
+
+}  // namespace
+
+std::string Judge::objection(const DeviceIdentity& d) const {
+    const DeviceLimits& l = d.limits;
+    if (!hex(d.fp, 64)) return "its GPU's fingerprint is none";
+    for (const std::string* text : {&d.name, &d.vendor, &d.mig, &d.pci_id, &d.uuid, &d.driver})
+        if (!plain(*text)) return fmt::format("its GPU is called {}", quoted(*text));
+    const bool possible = within(l.cc, 30, 999) && within(l.sm_count, 1, 100'000) && within(l.warp, 1, 1024) &&
+                          within(l.max_threads, 1, 1 << 20) && within(l.max_shared, 0, 1 << 30) &&
+                          within(l.shared_per_sm, 0, 1 << 30) && within(l.reserved_shared, 0, 1 << 30) &&
+                          within(l.registers_per_sm, 0, 1 << 30) && within(l.threads_per_sm, 0, 1 << 20) &&
+                          within(l.blocks_per_sm_limit, 0, 1 << 20) && within(d.bandwidth_gbs, 0, 1 << 24) &&
+                          l.l2_bytes >= 0 && l.memory_bytes >= 0 && d.core_khz >= 0 && d.memory_khz >= 0;
+    return possible ? "" : "its GPU has figures that no GPU has";
+}
+
+std::string Judge::objection(const Environment& e) const {
+    for (const std::string* text : {&e.driver, &e.tool_version, &e.os})
+        if (!plain(*text)) return fmt::format("its environment holds {}", quoted(*text));
+    const bool possible =
+        within(e.nvrtc_major, 0, 999) && within(e.nvrtc_minor, 0, 999) && e.runtime >= 0 && e.emulator >= 0;
+    return possible ? "" : "its environment has versions that there are none of";
+}
+
+std::string Judge::objection(TemplateIdentity& source, std::string_view hash) const {
+    const Op* op = ops_.find_or_null(source.op);
+    if (!op) return fmt::format("there is no op {} here", quoted(source.op));
+    const Variant* variant = op->variant(source.variant);
+    if (!variant) return fmt::format("{} has no variant {} here", source.op, quoted(source.variant));
+    if (!plain(source.source_hash) || !plain(source.space_hash) || source.abi < 0)
+        return "its template's hashes are none";
+    if (source.hash() != hash) return "its template does not fit its hash";
+    const TemplateIdentity here = template_of(*op, *variant);
+    source.manifest = here.hash() == hash ? here.manifest : "{}";
+    return {};
+}
+
+std::string Judge::objection(std::string_view op_name, Config& config, std::string_view hash) const {
+    const Op* op = ops_.find_or_null(op_name);
+    const Variant* variant = op ? op->variant(config.variant) : nullptr;
+    if (!variant) return fmt::format("{} has no variant {} here", quoted(op_name), quoted(config.variant));
+    const std::string damage = config.hash() == hash ? "" : "; the row's checksum fails too";
+    Config ordered{.variant = variant->name, .values = {}};
+    for (const Parameter& parameter : variant->parameters) {
+        const auto found = std::ranges::find(config.values, parameter.name, &std::pair<std::string, Value>::first);
+        if (found == config.values.end()) return fmt::format("it has no value for {}{}", parameter.name, damage);
+        if (std::ranges::find(parameter.values, found->second) == parameter.values.end())
+            return fmt::format("{}={} is not a value of {} ({}){}", parameter.name, quoted(to_text(found->second)),
+                               parameter.name, values_text(parameter.values), damage);
+        ordered.values.push_back(*found);
+    }
+    for (const auto& [name, value] : config.values)
+        if (std::ranges::find(variant->parameters, name, &Parameter::name) == variant->parameters.end())
+            return fmt::format("{} is no parameter of '{}'{}", quoted(name), variant->name, damage);
+    if (config.values.size() != ordered.values.size()) return "it has two values for one parameter" + damage;
+    if (!damage.empty()) return "its config does not fit its hash";
+    config = std::move(ordered);
+    return {};
+}
+
+std::string Judge::objection(const RunInfo& r) const {
+    const bool word = !r.uuid.empty() && r.uuid.size() <= 64 && std::ranges::all_of(r.uuid, [](char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-';
+    });
+    if (!word) return "its run's uuid is none";
+    for (const std::string* text :
+         {&r.strategy, &r.budget, &r.clock_policy, &r.l2_policy, &r.method, &r.reference, &r.host_hash, &r.origin})
+        if (!plain(*text)) return fmt::format("its run holds {}", quoted(*text));
+    if (!plain(r.tolerance, longest_tolerance)) return "its run's tolerance is none";
+    if (r.origin != "local" && r.origin != "import" && !r.origin.starts_with("import:"))
+        return fmt::format("its run comes from {}", quoted(r.origin));
+    const bool possible = r.locked_mhz >= 0 && std::isfinite(r.power_w) && std::isfinite(r.temperature_max) &&
+                          within<std::int64_t>(r.started, 0, latest_time) &&
+                          within<std::int64_t>(r.ended, 0, latest_time);
+    return possible ? "" : "its run has figures that no run has";
+}
+
+std::string Judge::read_key(std::string_view op_name, std::span<const std::byte> key, ProblemIdentity& problem) const {
+    constexpr std::uint64_t version = 1;
+    const std::string bad = "the key of its problem does not decode";
+    const Op* op = ops_.find_or_null(op_name);
+    if (!op) return fmt::format("there is no op {} here", quoted(op_name));
+    KeyReader reader{key};
+    const auto key_version = reader.number();
+    const auto named = reader.text();
+    const auto count = reader.number();
+    if (!key_version || *key_version != version || !named || *named != op->name || !count || *count > 4096) return bad;
+    std::vector<std::pair<std::string_view, Value>> fields;
+    for (std::uint64_t i = 0; i < *count; ++i) {
+        const auto name = reader.text();
+        auto value = name ? reader.value() : std::nullopt;
+        if (!value || (!fields.empty() && *name <= fields.back().first)) return bad;
+        const Field* field = op->field(*name);
+        if (field ? !field->key || !may_be(*field, *value) : !may_be_of_tensor(*op, *name, *value))
+            return fmt::format("its problem has {}={}, which no problem of '{}' has here", printable(*name),
+                               quoted(to_text(*value)), op->name);
+        fields.emplace_back(*name, std::move(*value));
+    }
+    CanonicalBytes again;
+    again.add(version).add(op->name).add(static_cast<std::uint64_t>(fields.size()));
+    for (const auto& [name, value] : fields) again.add(name).add_value(value);
+    if (!reader.done() || !std::ranges::equal(again.bytes(), key)) return bad;
+
+    problem = {.op = op->name, .key = {key.begin(), key.end()}, .json = {}, .fields = {}};
+    std::size_t of_the_op = 0;
+    for (const Field& field : op->fields) {
+        if (!field.key) continue;
+        const auto found = std::ranges::find(fields, field.name, [](const auto& pair) { return pair.first; });
+        if (found == fields.end()) return fmt::format("its problem has no {}", field.name);
+        problem.fields.emplace_back(field.name, found->second);
+        ++of_the_op;
+    }
+    // What is left is alignments and layouts, which come in pairs: NAME.align, NAME.layout.
+    std::size_t pairs = 0;
+    for (std::size_t i = 0; i < fields.size(); ++i)
+        if (i + 1 < fields.size() && fields[i].first.ends_with(".align") && fields[i + 1].first.ends_with(".layout"))
+            ++pairs;
+    if (of_the_op + 2 * pairs != fields.size()) return bad;
+    problem.json = "{";
+    for (const auto& [name, value] : fields) {
+        if (problem.json.size() > 1) problem.json += ',';
+        append_json_text(problem.json, name);
+        problem.json += ':';
+        append_json(problem.json, value);
+    }
+    problem.json += '}';
+    return {};
+}
+
+const char* RowFigures::objection() const noexcept {
+    constexpr std::int64_t longest_ns = std::int64_t{1} << 50;  // 13 days
+    constexpr int most_ranks = 64;
+    if (!within(nvrtc_major, 0, 999) || !within(nvrtc_minor, 0, 999)) return "its version of NVRTC is none";
+    if (!within(rank, 0, most_ranks - 1)) return "its rank is none";
+    if (!within<std::int64_t>(time_ns, 1, longest_ns) || !within<std::int64_t>(low_ns, 0, time_ns) ||
+        !within(high_ns, time_ns, longest_ns) || (default_ns != -1 && !within<std::int64_t>(default_ns, 1, longest_ns)))
+        return "its times are none";
+    if (!within<std::int64_t>(samples, 0, largest_count) || !within<std::int64_t>(evaluated, 0, largest_count) ||
+        !within<std::int64_t>(space_size, 0, largest_count))
+        return "its counts are none";
+    if (!within<std::int64_t>(effort, 0, static_cast<int>(SearchEffort::full)) ||
+        !within<std::int64_t>(verified, 0, static_cast<int>(Verified::verified)))
+        return "what it says of its effort or its checks is no word of ours";
+    if (!std::isfinite(max_error) || max_error < 0) return "its error is none";
+    if (!within<std::int64_t>(tuned_at, 0, latest_time)) return "its date is none";
+    return nullptr;
+}
+
+}  // namespace autotune

@@ -1,0 +1,18 @@
+#ifndef AUTOTUNE_CACHE_SHARING_READ_DATABASE_H
+#define AUTOTUNE_CACHE_SHARING_READ_DATABASE_H
+
+#include <cstddef>
+#include <functional>
+
+#include "cache/sharing/intake.h"
+#include "cache/store/foreign_database.h"
+
+namespace autotune {
+
+/// Every record, then every prediction of a database of elsewhere, numbered from 1; the parts of each are judged.
+/// Throws Error{usage} where the file cannot be read to its end.
+void read_database(ForeignDatabase& file, const Judge& judge,
+                   const std::function<void(IncomingRow& row, std::size_t number)>& sink);
+
+}  // namespace autotune
+#endif

@@ -1,0 +1,384 @@
+#include "cache/sharing/read_lines.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "autotune/error.h"
+#include "cache/store/crc32.h"
+#include "cache/store/json.h"
+#include "tuner/model/hashing.h"
+#include "tuner/model/printable.h"
+
+namespace autotune {
+
+namespace {
+
+constexpr std::size_t longest_line = 1 << 16;
+constexpr int deepest_nesting = 16;
+constexpr std::string_view line_format = "1";
+
+/// The members of a line that are looked at, each as its text in the file. What a problem says beside its key is not.
+enum Member : std::size_t {
+    in_v,
+    in_kind,
+    in_device,
+    in_template,
+    in_key,
+    in_env,
+    in_run,
+    in_config,
+    in_rank,
+    in_time,
+    in_low,
+    in_high,
+    in_samples,
+    in_evaluated,
+    in_space,
+    in_verified,
+    in_error,
+    in_tuned,
+    in_model,
+    in_crc,
+    in_default,
+    members
+};
+constexpr std::array<std::string_view, members> member_names{
+    "v",          "kind",     "device",    "template", "key",           "env",     "run",
+    "config",     "rank",     "time_us",   "low_us",   "high_us",       "samples", "evaluated",
+    "space_size", "verified", "max_error", "tuned_at", "model_version", "crc",     "default_us"};
+using Members = std::array<std::string_view, members>;
+
+/// Finds where the members of an object begin and end, which costs a tenth of a parse: most of a line's members were
+/// seen in an earlier one. What is inside them is parsed when it is new.
+class LineScanner {
+public:
+    explicit LineScanner(std::string_view line) : at_{line.data()}, end_{line.data() + line.size()} {}
+
+    /// False: it is no object, or goes too deep.
+    bool scan(Members& found) {
+        blanks();
+        if (!take('{')) return false;
+        blanks();
+        if (take('}')) return at_end();
+        while (true) {
+            std::string_view name, value;
+            if (!text(name)) return false;
+            blanks();
+            if (!take(':')) return false;
+            blanks();
+            if (!any(value)) return false;
+            for (std::size_t i = 0; i < members; ++i)
+                if (name == member_names[i]) {
+                    if (!found[i].empty()) return false;  // of two, which counts?
+                    found[i] = value;
+                }
+            blanks();
+            if (take('}')) return at_end();
+            if (!take(',')) return false;
+            blanks();
+        }
+    }
+
+private:
+    bool at_end() {
+        blanks();
+        return at_ == end_;
+    }
+    void blanks() {
+        while (at_ != end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\r')) ++at_;
+    }
+    bool take(char c) {
+        if (at_ == end_ || *at_ != c) return false;
+        ++at_;
+        return true;
+    }
+    /// A text without its quotes.
+    bool text(std::string_view& out) {
+        const char* const begin = at_;
+        if (!skip_text()) return false;
+        out = {begin + 1, static_cast<std::size_t>(at_ - begin) - 2};
+        return true;
+    }
+    bool skip_text() {
+        if (!take('"')) return false;
+        for (; at_ != end_; ++at_) {
+            if (*at_ == '"') {
+                ++at_;
+                return true;
+            }
+            if (*at_ == '\\' && ++at_ == end_) return false;
+        }
+        return false;
+    }
+    bool any(std::string_view& out) {
+        const char* const begin = at_;
+        if (at_ != end_ && *at_ == '"') {
+            if (!skip_text()) return false;
+        } else if (at_ != end_ && (*at_ == '{' || *at_ == '[')) {
+            if (!skip_nested()) return false;
+        } else {
+            while (at_ != end_ && *at_ != ',' && *at_ != '}' && *at_ != ' ') ++at_;
+        }
+        out = {begin, static_cast<std::size_t>(at_ - begin)};
+        return !out.empty();
+    }
+    bool skip_nested() {
+        for (int depth = 0; at_ != end_;) {
+            switch (*at_) {
+                case '"':
+                    if (!skip_text()) return false;
+                    continue;
+                case '{':
+                case '[':
+                    if (++depth > deepest_nesting) return false;
+                    break;
+                case '}':
+                case ']':
+                    if (--depth == 0) {
+                        ++at_;
+                        return true;
+                    }
+                    break;
+                default:
+                    break;
+            }
+            ++at_;
+        }
+        return false;
+    }
+
+    const char *at_, *end_;
+};
+
+template <class T>
+bool number_of(std::string_view text, T& number) {
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc{} && rest == text.data() + text.size();
+}
+
+/// As the database keeps it; -1, which is refused, for what is no time.
+std::int64_t nanoseconds_of(std::string_view text) {
+    constexpr double longest_us = 1e15;
+    double us = 0;
+    return number_of(text, us) && us >= 0 && us < longest_us ? nanoseconds(us) : -1;
+}
+
+/// A text's contents, where it holds no escape; none of ours does.
+std::string_view unquoted(std::string_view text) {
+    const bool quotes = text.size() >= 2 && text.front() == '"' && text.back() == '"';
+    if (!quotes || text.find('\\') != std::string_view::npos) return {};
+    return text.substr(1, text.size() - 2);
+}
+
+/// Whole numbers stand where ours have them: a real one would not fit into them.
+void require_whole_numbers(const nlohmann::json& object) {
+    for (const auto& [name, value] : object.items())
+        if (value.is_number_float() && name != "power_w" && name != "temp_max")
+            throw Error{Error::Kind::usage, fmt::format("its {} is no whole number", printable(name.substr(0, 64)))};
+}
+
+struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>{}(text); }
+};
+
+/// The parts of lines by their text, each read and judged once.
+class LineParts {
+public:
+    explicit LineParts(const Judge& judge) : judge_{judge} {}
+
+    Part<DeviceIdentity>* device(std::string_view text) {
+        return part(devices_, text, [&](Part<DeviceIdentity>& part, const nlohmann::json& json) {
+            require_whole_numbers(json);
+            part.value = device_from_json(json);
+            part.hash = part.value.fp;
+            part.crc = crc32(part.hash);
+            return judge_.objection(part.value);
+        });
+    }
+    Part<Environment>* environment(std::string_view text) {
+        return part(environments_, text, [&](Part<Environment>& part, const nlohmann::json& json) {
+            require_whole_numbers(json);
+            part.value = environment_from_json(json);
+            part.hash = part.value.hash();
+            return judge_.objection(part.value);
+        });
+    }
+    Part<TemplateIdentity>* source(std::string_view text) {
+        return part(sources_, text, [&](Part<TemplateIdentity>& part, const nlohmann::json& json) {
+            require_whole_numbers(json);
+            part.value = template_from_json(json);
+            part.hash = part.value.hash();
+            part.crc = crc32(part.hash);
+            return judge_.objection(part.value, part.hash);
+        });
+    }
+    Part<Config>* config(const TemplateIdentity& source, std::string_view text) {
+        return part(
+            configs_, with_op(source, source.variant, text),
+            [&](Part<Config>& part, const nlohmann::json&) {
+                part.value = config_from_json(source.variant, nlohmann::json::parse(text));
+                part.hash = part.value.hash();
+                part.crc = crc32(part.value.variant + ' ' + part.hash);
+                return judge_.objection(source.op, part.value, part.hash);
+            },
+            text);
+    }
+    Part<ProblemIdentity>* problem(const TemplateIdentity& source, std::string_view text) {
+        return part(
+            problems_, with_op(source, {}, text),
+            [&](Part<ProblemIdentity>& part, const nlohmann::json& json) {
+                const std::vector<std::byte> key = from_hex(json.get<std::string>());
+                part.crc = crc32(std::span<const std::byte>{key});
+                return judge_.read_key(source.op, key, part.value);
+            },
+            text);
+    }
+    RunPart* run(std::string_view text, Part<DeviceIdentity>* device, Part<Environment>* environment) {
+        RunPart* run = part(runs_, text, [&](RunPart& part, const nlohmann::json& json) {
+            part.device = device;
+            part.environment = environment;
+            require_whole_numbers(json);
+            part.value = run_from_json(json);
+            part.hash = part.value.uuid;
+            part.crc = crc32(part.hash);
+            return judge_.objection(part.value);
+        });
+        return run->environment == environment ? run : &mismatch(device, environment);
+    }
+
+private:
+    template <class T>
+    using Table = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
+
+    template <class T, class Read>
+    T* part(Table<T>& table, std::string_view name, const Read& read) {
+        return part(table, name, read, name);
+    }
+    template <class T, class Read>
+    T* part(Table<T>& table, std::string_view name, const Read& read, std::string_view text) {
+        if (const auto found = table.find(name); found != table.end()) return &found->second;
+        T* const made = &table.emplace(std::string{name}, T{}).first->second;
+        try {
+            made->refused = read(*made, nlohmann::json::parse(text));
+        } catch (const nlohmann::json::exception&) {
+            made->refused = "one of its parts is no JSON of ours";
+        } catch (const Error& error) {
+            made->refused = error.what();
+        }
+        return made;
+    }
+
+    std::string_view with_op(const TemplateIdentity& source, std::string_view variant, std::string_view text) {
+        name_.assign(source.op).append(1, '\0').append(variant).append(1, '\0').append(text);
+        return name_;
+    }
+
+    RunPart& mismatch(Part<DeviceIdentity>* device, Part<Environment>* environment) {
+        mismatch_.refused = "its run had another environment";
+        mismatch_.device = device;
+        mismatch_.environment = environment;
+        return mismatch_;
+    }
+
+    const Judge& judge_;
+    Table<Part<DeviceIdentity>> devices_;
+    Table<Part<Environment>> environments_;
+    Table<Part<TemplateIdentity>> sources_;
+    Table<Part<Config>> configs_;
+    Table<Part<ProblemIdentity>> problems_;
+    Table<RunPart> runs_;
+    RunPart mismatch_{};
+    std::string name_;
+};
+
+/// Fills the row in; false: a figure is none.
+bool read_figures(const Members& m, IncomingRow& row) {
+    RowFigures& f = row.figures;
+    f.time_ns = nanoseconds_of(m[in_time]);
+    f.low_ns = nanoseconds_of(m[in_low]);
+    f.high_ns = nanoseconds_of(m[in_high]);
+    f.default_ns = m[in_default].empty() ? -1 : std::max<std::int64_t>(nanoseconds_of(m[in_default]), 0);
+    const auto verified = verified_named(unquoted(m[in_verified]));
+    if (!verified) return false;
+    f.verified = static_cast<int>(*verified);
+    f.nvrtc_major = row.run->environment->value.nvrtc_major;
+    f.nvrtc_minor = row.run->environment->value.nvrtc_minor;
+    f.effort = static_cast<int>(row.run->value.effort);
+    row.predicted = unquoted(m[in_kind]) == "predicted";
+    row.model_version = unquoted(m[in_model]);
+    std::uint32_t crc = 0;
+    const bool numbers = number_of(m[in_rank], f.rank) && number_of(m[in_samples], f.samples) &&
+                         number_of(m[in_evaluated], f.evaluated) && number_of(m[in_space], f.space_size) &&
+                         number_of(m[in_error], f.max_error) && number_of(m[in_tuned], f.tuned_at) &&
+                         number_of(m[in_crc], crc);
+    row.crc = crc;
+    constexpr std::size_t longest_model = 64;
+    return numbers && row.model_version.size() <= longest_model && !steers_a_terminal(row.model_version) &&
+           (row.predicted || unquoted(m[in_kind]) == "record");
+}
+
+}  // namespace
+
+ForeignLines ForeignLines::of(std::vector<std::byte> bytes, const std::string& name) {
+    ForeignLines lines;
+    lines.bytes_ = std::move(bytes);
+    const std::string_view text{reinterpret_cast<const char*>(lines.bytes_.data()), lines.bytes_.size()};
+    Members members{};
+    const std::string_view first = text.substr(0, std::min(text.find('\n'), text.size()));
+    if (first.size() > longest_line || !LineScanner{first}.scan(members) || members[in_v].empty() ||
+        members[in_kind].empty())
+        throw Error{Error::Kind::usage, fmt::format("'{}' is not taken in: its first line is no record", name),
+                    "autotune db export --as lines writes such files"};
+    if (members[in_v] != line_format)
+        throw Error{Error::Kind::usage,
+                    fmt::format("'{}' is not taken in: its lines have format {}, this program reads {}", name,
+                                printable(members[in_v].substr(0, 16)), line_format),
+                    "update autotune, or ask for an export of an older one"};
+    lines.sha256_ = sha256_hex(lines.bytes_);
+    return lines;
+}
+
+void ForeignLines::read(const Judge& judge, const std::function<void(IncomingRow& row, std::size_t number)>& sink,
+                        const std::function<void(std::size_t number, const std::string& reason)>& refuse) const {
+    LineParts parts{judge};
+    std::size_t number = 0;
+    for (std::string_view rest{reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; !rest.empty();) {
+        const std::size_t end = std::min(rest.find('\n'), rest.size());
+        const std::string_view line = rest.substr(0, end);
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+        ++number;
+        if (line.empty()) continue;
+        if (line.size() > longest_line) {
+            refuse(number, fmt::format("the line has {} bytes, and {} are allowed", line.size(), longest_line));
+            continue;
+        }
+        Members m{};
+        if (!LineScanner{line}.scan(m)) {
+            refuse(number, "the line is no record");
+            continue;
+        }
+        if (m[in_v] != line_format) {
+            refuse(number, fmt::format("the line has format {}", printable(m[in_v].substr(0, 16))));
+            continue;
+        }
+        const bool whole = std::none_of(m.begin(), m.begin() + in_default, [](auto member) { return member.empty(); });
+        if (!whole) {
+            refuse(number, "the line lacks a part of a record");
+            continue;
+        }
+        IncomingRow row{.device = parts.device(m[in_device]), .source = parts.source(m[in_template])};
+        row.problem = parts.problem(row.source->value, m[in_key]);
+        row.config = parts.config(row.source->value, m[in_config]);
+        row.run = parts.run(m[in_run], row.device, parts.environment(m[in_env]));
+        if (!read_figures(m, row)) row.figures.rank = -1;  // refused for it, where its parts are sound
+        sink(row, number);
+    }
+}
+
+}  // namespace autotune

@@ -1,0 +1,30 @@
+#ifndef AUTOTUNE_CACHE_SHARING_READ_LINES_H
+#define AUTOTUNE_CACHE_SHARING_READ_LINES_H
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cache/sharing/intake.h"
+
+namespace autotune {
+
+/// A file of JSON lines of elsewhere, in memory: a record a line, as to_line() writes it.
+class ForeignLines {
+public:
+    /// Throws Error{usage} where its first line is no object with a format of ours.
+    static ForeignLines of(std::vector<std::byte> bytes, const std::string& name);
+
+    /// Every line, numbered from 1; the parts of each are judged. What is no record goes to `refuse` with its reason.
+    void read(const Judge& judge, const std::function<void(IncomingRow& row, std::size_t number)>& sink,
+              const std::function<void(std::size_t number, const std::string& reason)>& refuse) const;
+    const std::string& sha256() const noexcept { return sha256_; }
+
+private:
+    std::vector<std::byte> bytes_;
+    std::string sha256_;
+};
+
+}  // namespace autotune
+#endif

@@ -1,0 +1,220 @@
+#include "cache/store/foreign_database.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <set>
+#include <string_view>
+#include <tuple>
+
+#include "autotune/error.h"
+#include "cache/store/location.h"
+#include "cache/store/schema.h"
+#include "tuner/model/hashing.h"
+
+namespace autotune {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+Error refused_file(std::string_view name, const std::string& why, const std::string& help = {}) {
+    return Error{Error::Kind::usage, fmt::format("'{}' is not taken in: {}", name, why), help};
+}
+
+int big_endian_at(const std::vector<std::byte>& bytes, std::size_t at) {
+    unsigned number = 0;
+    for (std::size_t i = 0; i < 4; ++i) number = number << 8 | std::to_integer<unsigned>(bytes[at + i]);
+    return static_cast<int>(number);
+}
+
+/// What the header says, before SQLite sees a byte.
+void require_our_header(const std::vector<std::byte>& bytes, std::string_view name) {
+    constexpr std::size_t header = 100;
+    constexpr std::string_view magic{"SQLite format 3\0", 16};
+    if (bytes.size() < header || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0 ||
+        big_endian_at(bytes, 68) != application_id)
+        throw refused_file(name, "it is no autotune database");
+    const int schema = big_endian_at(bytes, 60);
+    if (schema != schema_version)
+        throw refused_file(name, fmt::format("it has schema {}, this program reads {}", schema, schema_version),
+                           schema > schema_version ? "update autotune, or ask for an export as JSON lines" : "");
+}
+
+/// Reading, and the functions that our own questions need.
+int allow_reading(void*, int action, const char* first, const char* second, const char*, const char*) {
+    const auto is = [](const char* text, std::string_view word) { return text && text == word; };
+    switch (action) {
+        case SQLITE_SELECT:
+        case SQLITE_READ:
+            return SQLITE_OK;
+        case SQLITE_FUNCTION:
+            return is(second, "count") ? SQLITE_OK : SQLITE_DENY;
+        case SQLITE_PRAGMA:
+            return is(first, "quick_check") ? SQLITE_OK : SQLITE_DENY;
+        default:
+            return SQLITE_DENY;
+    }
+}
+
+/// type, name, table and text of everything in a schema. What ANALYZE keeps is left out: it decides nothing.
+using SchemaRows = std::set<std::tuple<std::string, std::string, std::string, std::string>>;
+SchemaRows schema_rows(Database& database) {
+    SchemaRows rows;
+    Query row = database.query("SELECT type, name, tbl_name, sql FROM sqlite_schema");
+    while (row.step()) {
+        if (row.text(3) == "CREATE TABLE sqlite_stat1(tbl,idx,stat)") continue;
+        rows.emplace(row.text(0), row.text(1), row.text(2), row.text(3));
+        if (rows.size() > 64) break;  // ours has fewer: it differs already
+    }
+    return rows;
+}
+
+const SchemaRows& our_schema() {
+    static const SchemaRows rows = [] {
+        Database database = Database::in_memory();
+        database.execute(tune_schema);
+        return schema_rows(database);
+    }();
+    return rows;
+}
+
+}  // namespace
+
+std::vector<std::byte> read_foreign_file(const fs::path& path, std::size_t most) {
+    const std::string name = shown(path);
+    // A pipe would be waited for without O_NONBLOCK, which means nothing to a file.
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (file < 0 && errno == ELOOP)
+        throw refused_file(name, "it is a link, and what it points to may change", "name the file itself");
+    if (file < 0) throw refused_file(name, fmt::format("it cannot be opened: {}", std::strerror(errno)));
+    struct Closing {
+        int file;
+        ~Closing() { ::close(file); }
+    } const closing{file};
+    struct stat status {};
+    if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) throw refused_file(name, "it is no file");
+    if (status.st_size == 0) throw refused_file(name, "it is empty");
+    if (static_cast<std::uint64_t>(status.st_size) > most)
+        throw refused_file(name, fmt::format("it has {} bytes, and {} are allowed", status.st_size, most));
+    std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
+    for (std::size_t at = 0; at < bytes.size();) {
+        const auto got = ::read(file, bytes.data() + at, bytes.size() - at);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) throw refused_file(name, fmt::format("it cannot be read: {}", std::strerror(errno)));
+        if (got == 0) throw refused_file(name, "it has shrunk while it was read");
+        at += static_cast<std::size_t>(got);
+    }
+    return bytes;
+}
+
+struct ForeignDatabase::Deadline {
+    std::chrono::steady_clock::time_point at;
+    static int passed(void* self) noexcept {
+        return std::chrono::steady_clock::now() > static_cast<Deadline*>(self)->at ? 1 : 0;
+    }
+};
+
+ForeignDatabase::ForeignDatabase(Database database, std::string name)
+    : database_{std::move(database)}, name_{std::move(name)} {}
+
+ForeignDatabase ForeignDatabase::open(const fs::path& path, const Limits& limits) {
+    for (const char* companion : {"-wal", "-journal"}) {
+        std::error_code error;
+        const fs::path beside = path.string() + companion;
+        if (fs::file_size(beside, error) > 0 && !error)
+            throw refused_file(
+                shown(path), fmt::format("its last writes are still in '{}'", beside.filename().string()),
+                fmt::format("end the programs that use it, then: autotune query --db '{}'", path.string()));
+    }
+    return of(read_foreign_file(path, limits.bytes), shown(path), limits);
+}
+
+ForeignDatabase ForeignDatabase::of(std::vector<std::byte> bytes, std::string name, const Limits& limits) {
+    require_our_header(bytes, name);
+    ForeignDatabase foreign{Database::in_memory(), std::move(name)};
+    foreign.sha256_ = sha256_hex(bytes);
+    bytes[18] = bytes[19] = std::byte{1};  // no write-ahead log: it would want files beside it
+    auto* copy = static_cast<unsigned char*>(sqlite3_malloc64(bytes.size()));
+    if (!copy) throw std::bad_alloc{};
+    std::memcpy(copy, bytes.data(), bytes.size());
+    const auto size = static_cast<sqlite3_int64>(bytes.size());
+    bytes = {};
+    foreign.guard(limits);
+    if (sqlite3_deserialize(foreign.database_.handle(), "main", copy, size, size,
+                            SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)
+        throw refused_file(foreign.name_, "SQLite does not open it");
+    foreign.ask([&] {
+        sqlite3_set_authorizer(foreign.database_.handle(), allow_reading, nullptr);
+        foreign.require_our_schema();
+        foreign.require_soundness();
+        foreign.uuid_ = foreign.database_.text_of("SELECT value FROM meta WHERE key = 'db_uuid'");
+    });
+    constexpr std::size_t uuid_digits = 32;
+    const bool word = foreign.uuid_.size() <= uuid_digits && std::ranges::all_of(foreign.uuid_, [](char c) {
+                          return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+                      });
+    if (!word) throw refused_file(foreign.name_, "its db_uuid is none");
+    return foreign;
+}
+
+void ForeignDatabase::guard(const Limits& limits) {
+    sqlite3* db = database_.handle();
+    for (const auto& [option, on] : {std::pair{SQLITE_DBCONFIG_DEFENSIVE, 1},
+                                     {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+                                     {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+                                     {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+                                     {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0},
+                                     {SQLITE_DBCONFIG_DQS_DDL, 0},
+                                     {SQLITE_DBCONFIG_DQS_DML, 0}})
+        sqlite3_db_config(db, option, on, nullptr);
+    for (const auto& [limit, most] : {std::pair{SQLITE_LIMIT_LENGTH, 1 << 20},
+                                      {SQLITE_LIMIT_SQL_LENGTH, 1 << 14},
+                                      {SQLITE_LIMIT_COLUMN, 32},
+                                      {SQLITE_LIMIT_EXPR_DEPTH, 20},
+                                      {SQLITE_LIMIT_COMPOUND_SELECT, 2},
+                                      {SQLITE_LIMIT_VDBE_OP, 25'000},
+                                      {SQLITE_LIMIT_FUNCTION_ARG, 8},
+                                      {SQLITE_LIMIT_ATTACHED, 0},
+                                      {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 64},
+                                      {SQLITE_LIMIT_VARIABLE_NUMBER, 16},
+                                      {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
+                                      {SQLITE_LIMIT_WORKER_THREADS, 0}})
+        sqlite3_limit(db, limit, most);
+    database_.execute("PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA query_only = ON");
+    deadline_ = std::make_shared<Deadline>(Deadline{std::chrono::steady_clock::now() + limits.time});
+    constexpr int steps_between_looks = 10'000;
+    sqlite3_progress_handler(db, steps_between_looks, Deadline::passed, deadline_.get());
+}
+
+void ForeignDatabase::require_our_schema() {
+    const SchemaRows found = schema_rows(database_);
+    const SchemaRows& ours = our_schema();
+    for (const auto& row : found)
+        if (!ours.contains(row))
+            throw refused_file(name_, fmt::format("it holds the {} '{}', which no database of autotune has",
+                                                  std::get<0>(row), std::get<1>(row).substr(0, 64)));
+    for (const auto& row : ours)
+        if (!found.contains(row))
+            throw refused_file(name_, fmt::format("it lacks the {} '{}'", std::get<0>(row), std::get<1>(row)));
+}
+
+void ForeignDatabase::require_soundness() {
+    const std::string found = database_.text_of("PRAGMA quick_check(1)");
+    if (found != "ok") throw refused_file(name_, fmt::format("it is damaged: {}", found));
+}
+
+void ForeignDatabase::throw_unreadable(const DatabaseFailure& failure) const {
+    if ((failure.code() & 0xff) == SQLITE_INTERRUPT)
+        throw refused_file(name_, "reading it takes longer than its size can explain");
+    throw refused_file(name_, fmt::format("it is damaged: {}", failure.what()));
+}
+
+}  // namespace autotune

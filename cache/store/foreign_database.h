@@ -1,0 +1,66 @@
+#ifndef AUTOTUNE_CACHE_STORE_FOREIGN_DATABASE_H
+#define AUTOTUNE_CACHE_STORE_FOREIGN_DATABASE_H
+
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cache/store/database.h"
+
+namespace autotune {
+
+/// A file of elsewhere, read whole: what is judged, hashed and used is one and the same, whoever writes to it
+/// meanwhile. Throws Error{usage} for a link, a folder, a pipe, an empty file, one above `most` bytes, one that cannot
+/// be read.
+std::vector<std::byte> read_foreign_file(const std::filesystem::path& path, std::size_t most);
+
+/// A database of elsewhere, as hostile as a file can be. It is opened from memory, without locks, journals or write
+/// access; nothing in it runs: no trigger, view, virtual table or function, by limits, by an authorizer, and because a
+/// schema that is not ours to the letter is refused. Never attached to another.
+class ForeignDatabase {
+public:
+    struct Limits {
+        std::size_t bytes = std::size_t{2} << 30;
+        std::chrono::seconds time{120};  ///< that SQLite may work on it, in all
+    };
+
+    /// Throws Error{usage} for what is no sound database of ours, naming it and the cause.
+    static ForeignDatabase open(const std::filesystem::path& path, const Limits& limits);
+    static ForeignDatabase open(const std::filesystem::path& path) { return open(path, Limits{}); }
+    /// The same for bytes that `name` stands for in messages.
+    static ForeignDatabase of(std::vector<std::byte> bytes, std::string name, const Limits& limits);
+
+    Database& database() noexcept { return database_; }
+    const std::string& name() const noexcept { return name_; }
+    const std::string& sha256() const noexcept { return sha256_; }  ///< of the whole file
+    const std::string& uuid() const noexcept { return uuid_; }      ///< as it says of itself
+    /// What reads it, with a failure of SQLite, also the time limit's, as an Error{usage}.
+    template <class Question>
+    auto ask(const Question& question) {
+        try {
+            return question();
+        } catch (const DatabaseFailure& failure) {
+            throw_unreadable(failure);
+        }
+    }
+
+private:
+    struct Deadline;
+    ForeignDatabase(Database database, std::string name);
+    void guard(const Limits& limits);
+    void require_our_schema();
+    void require_soundness();
+    [[noreturn]] void throw_unreadable(const DatabaseFailure& failure) const;
+
+    Database database_;
+    std::string name_, sha256_, uuid_;
+    std::shared_ptr<Deadline> deadline_;  ///< SQLite holds its address
+};
+
+}  // namespace autotune
+#endif

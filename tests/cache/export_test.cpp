@@ -1,0 +1,132 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "autotune/error.h"
+#include "cache/sharing/exports.h"
+#include "cache/store/database.h"
+#include "cache/store/file.h"
+#include "cache/store/foreign_database.h"
+#include "tests/cache/sharing_samples.h"
+
+namespace autotune {
+namespace {
+
+using namespace samples;
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<Record> some_records() {
+    std::vector<Record> records{shared_record(1024, 10), shared_record(4096, 40, "b"), shared_record(2048, 20, "c")};
+    records[1].device.fp = std::string(64, 'b');
+    records[1].device.name = "NVIDIA A100";
+    records[1].device.limits.cc = 80;
+    records[0].device.pci_id = records[2].device.pci_id = "0000:65:00.0";
+    return records;
+}
+
+std::vector<std::string> lines_of(const Store& store, const ExportOptions& options) {
+    std::vector<std::string> lines;
+    export_lines(store, options, [&](const std::string& line) { lines.push_back(line); });
+    return lines;
+}
+
+TEST(Export, LinesComeInAnOrderThatNothingElseDecides) {
+    std::vector<Record> records = some_records();
+    Store forward = Store::in_memory(), backward = Store::in_memory();
+    forward.put(records);
+    std::ranges::reverse(records);
+    backward.put(records);
+    EXPECT_EQ(exported(forward), exported(backward));
+    EXPECT_EQ(lines_of(forward, {}).size(), 3u);
+}
+
+TEST(Export, FiltersNarrow) {
+    Store store = Store::in_memory();
+    store.put(some_records());
+    const auto count = [&](const RecordFilter& filter) { return lines_of(store, {.filter = filter}).size(); };
+    EXPECT_EQ(count({.op = "scale"}), 3u);
+    EXPECT_EQ(count({.op = "gemm"}), 0u);
+    EXPECT_EQ(count({.gpu = "sm_80"}), 1u);
+    EXPECT_EQ(count({.gpu = "a100"}), 1u);
+    EXPECT_EQ(count({.gpu = std::string(12, 'a')}), 2u);
+    EXPECT_EQ(count({.where = Expression::parse("n >= 2048")}), 2u);
+    EXPECT_EQ(count({.problem = {{"n", std::int64_t{2048}}}}), 1u);
+    EXPECT_EQ(count({.problem = {{"n", std::int64_t{3}}}}), 0u);
+}
+
+TEST(Export, AnonymisedNothingNamesAMachine) {
+    Store store = Store::in_memory();
+    store.put(some_records());
+    std::string text;
+    for (const std::string& line : lines_of(store, {.anonymise = true})) text += line;
+    const Folder folder;
+    export_database(store, {.anonymise = true}, folder / "a.db");
+    const auto bytes = read_file_whole(folder / "a.db").value();
+    text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    for (const std::string& name :
+         {some_records()[0].run.host_hash, std::string{"0000:65:00.0"}, std::string{"NVIDIA"}})
+        EXPECT_THAT(text, Not(HasSubstr(name)));
+    EXPECT_THAT(text, HasSubstr("sm_90, 132 SMs"));
+}
+
+TEST(Export, ADatabaseHoldsTheFilteredRowsAndIsOneForImport) {
+    Store store = Store::in_memory(), other = Store::in_memory();
+    store.put(some_records());
+    const Folder folder;
+    EXPECT_EQ(export_database(store, {.filter = {.gpu = "sm_90"}}, folder / "a.db"), 2u);
+    const Store copy = Store::open({.path = folder / "a.db", .mode = Store::Mode::read, .allow_shared_folder = true});
+    EXPECT_EQ(exported(copy), [&] {
+        std::string text;
+        for (const std::string& line : lines_of(store, {.filter = {.gpu = "sm_90"}})) text += line + '\n';
+        return text;
+    }());
+    EXPECT_TRUE(copy.check().empty());
+    const auto counts = copy.row_counts();
+    EXPECT_EQ(counts.at("device"), 1);
+    EXPECT_EQ(counts.at("problem"), 2);
+    EXPECT_EQ(counts.at("run"), 2);
+    EXPECT_EQ(take_in(other, {folder / "a.db"}, {.ops = &shared_ops()}).at(0).added, 2u);
+}
+
+TEST(Export, AFileThatIsThereIsNotReplaced) {
+    Store store = Store::in_memory();
+    store.put(some_records());
+    const Folder folder;
+    write_file_whole(folder / "a.db", bytes_of("precious"));
+    EXPECT_THROW(export_database(store, {}, folder / "a.db"), Error);
+    EXPECT_THROW(export_flat(store, {}, folder / "a.db"), Error);
+    EXPECT_EQ(read_file_whole(folder / "a.db").value(), bytes_of("precious"));
+    EXPECT_THROW(export_database(store, {}, folder / "absent/a.db"), Error);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator{folder.path()}, {}), 1);
+}
+
+TEST(Export, FlatTablesHaveAColumnForEachFieldAndParameterAndAreNoDatabaseForImport) {
+    Store store = Store::in_memory();
+    store.put(some_records());
+    search(store, start(1024), {{config(64), 5.0}});
+    const Folder folder;
+    export_flat(store, {}, folder / "flat.db");
+    Database flat = Database::open(folder / "flat.db", Database::Access::read, {});
+    EXPECT_EQ(flat.integer_of("SELECT count(*) FROM record WHERE gpu = 'NVIDIA H200'"), 3);
+    EXPECT_EQ(flat.integer_of("SELECT n FROM record_scale WHERE time_us = 40.0 AND THREADS = 64 AND MODE = 'plain'"),
+              4096);
+    EXPECT_EQ(flat.integer_of("SELECT count(*) FROM trial WHERE outcome = 'timed'"), 1);
+    EXPECT_EQ(flat.integer_of("SELECT trials FROM outcome WHERE name = 'timed'"), 1);
+    EXPECT_EQ(flat.text_of("PRAGMA journal_mode"), "delete");
+    EXPECT_THROW(take_in(store, {folder / "flat.db"}, {.ops = &shared_ops()}), Error);
+}
+
+TEST(Export, CsvQuotesWhatNeedsIt) {
+    Store store = Store::in_memory();
+    Record record = shared_record(1024, 10);
+    record.device.name = "a \"quoted\", GPU";
+    store.put({&record, 1});
+    std::vector<std::string> lines;
+    EXPECT_EQ(export_csv(store, {}, [&](const std::string& line) { lines.push_back(line); }), 1u);
+    ASSERT_EQ(lines.size(), 2u);
+    EXPECT_EQ(std::ranges::count(lines[0], ','), 21);
+    EXPECT_THAT(lines[1], HasSubstr("\"a \"\"quoted\"\", GPU\""));
+}
+
+}  // namespace
+}  // namespace autotune

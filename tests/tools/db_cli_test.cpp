@@ -1,0 +1,105 @@
+// Goal: records leave one database and come into another by the command line, with its messages and exit codes.
+// Method: a search on a made-up GPU fills the first one.
+#include "tests/tools/command_line.h"
+
+namespace autotune {
+namespace {
+
+using nlohmann::json;
+
+class DbCommandLine : public CommandLine {
+protected:
+    void SetUp() override {
+        CommandLine::SetUp();
+        const Answer r = scripted("tune softmax rows=64,cols=4096,dtype=f32 --budget 12");
+        ASSERT_EQ(r.code, 0) << r.err;
+        ASSERT_EQ(run("db export softmax -o all.jsonl").code, 0);
+        rows = static_cast<std::size_t>(std::ranges::count(read(folder / "all.jsonl"), '\n'));
+        ASSERT_GT(rows, 0u);
+    }
+    std::string rows_text() const { return std::to_string(rows) + (rows == 1 ? " record" : " records"); }
+
+    std::size_t rows = 0;
+};
+
+TEST_F(DbCommandLine, WhatIsExportedAsLinesOrAsADatabaseIsImportedAlike) {
+    ASSERT_EQ(run("db export -o all.db").code, 0);
+    const Answer lines = run("db import all.jsonl --db a/tune.db"), database = run("db import all.db --db b/tune.db");
+    EXPECT_EQ(lines.code, 0) << lines.err;
+    EXPECT_EQ(lines.out, "all.jsonl  " + rows_text() + ": " + std::to_string(rows) +
+                             " new, 0 better, 0 not better   (import 1)\n");
+    EXPECT_EQ(database.code, 0) << database.err;
+    EXPECT_EQ(run("db export --db a/tune.db").out, run("db export --db b/tune.db").out);
+    EXPECT_NE(run("query softmax --db a/tune.db --json").out.find("\"verified\":\"elsewhere\""), std::string::npos);
+}
+
+TEST_F(DbCommandLine, AMergeKeepsWhatIsBetterAndTellsWhatIsMissing) {
+    write("problems.txt", "softmax rows=64,cols=4096,dtype=f32\n");
+    EXPECT_EQ(run("db merge all.jsonl --into m/all.db --expect-problems problems.txt").code, 0);
+    EXPECT_EQ(run("db export --db m/all.db").out, read(folder / "all.jsonl"));
+    const Answer again = run("db merge all.jsonl all.jsonl --into m/all.db");
+    EXPECT_NE(again.out.find("0 new, 0 better, " + std::to_string(rows) + " not better"), std::string::npos)
+        << again.out;
+    write("problems.txt", "softmax rows=65,cols=4096,dtype=f32\n");
+    const Answer missing = run("db merge all.jsonl --into m/all.db --expect-problems problems.txt");
+    EXPECT_EQ(missing.code, 4);
+    EXPECT_NE(missing.out.find("missing: softmax rows=65,cols=4096,dtype=f32 (problems.txt:1)"), std::string::npos)
+        << missing.out;
+}
+
+TEST_F(DbCommandLine, ADryRunMakesNoFile) {
+    const Answer r = run("db merge all.jsonl --into m/all.db --dry-run");
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_NE(r.out.find("nothing written (dry run)"), std::string::npos) << r.out;
+    EXPECT_FALSE(std::filesystem::exists(folder / "m"));
+}
+
+TEST_F(DbCommandLine, ARefusedRowIsNamedWithItsReasonAndAllRefusedEndsWithTwo) {
+    std::string text = read(folder / "all.jsonl");
+    for (std::size_t at = 0; (at = text.find("\"config\":[[\"", at)) != std::string::npos; at += 12)
+        text.replace(at + 12, 1, "X");
+    write("bad.jsonl", text);
+    const Answer r = run("db import bad.jsonl --db a/tune.db");
+    EXPECT_EQ(r.code, 2) << r.out;
+    EXPECT_NE(r.out.find("refused: bad.jsonl record 1 of 'softmax': "), std::string::npos) << r.out;
+}
+
+TEST_F(DbCommandLine, AnImportIsListedAndReverted) {
+    ASSERT_EQ(run("db import all.jsonl --db a/tune.db").code, 0);
+    EXPECT_NE(run("db imports --db a/tune.db").out.find("import 1: "), std::string::npos);
+    EXPECT_EQ(run("db revert-import 1 --db a/tune.db").out, "import 1: " + rows_text() + " and 0 predictions gone\n");
+    EXPECT_EQ(run("db export --db a/tune.db").out, "");
+    const Answer none = run("db revert-import 1 --db a/tune.db");
+    EXPECT_EQ(none.code, 1);
+    EXPECT_EQ(none.err, "error: there is no import 1\nhelp: autotune db imports\n");
+    EXPECT_EQ(run("db revert-import x --db a/tune.db").code, 1);
+}
+
+TEST_F(DbCommandLine, AFileThatIsNoneAndAWordTooFewAreToldAndEndWithOne) {
+    write("x.db", "no database");
+    for (const auto& [words, message] :
+         {std::pair{"db import x.db --db a/tune.db", "error: 'x.db' is not taken in: it is no autotune database\n"},
+          {"db import", "error: an import needs a file\nhelp: autotune db import softmax.jsonl\n"},
+          {"db merge --into m.db",
+           "error: a merge needs files\nhelp: autotune db merge node1.db node2.db --into all.db\n"},
+          {"db export --as xml", "error: --as is db, lines, cpp, csv, flat, not 'xml'\n"},
+          {"db export --as db", "error: a database is no text for a terminal\nhelp: add -o records.db\n"},
+          {"db export softmx", "error: there is no op 'softmx'; did you mean 'softmax'?\nhelp: autotune ops\n"}}) {
+        const Answer r = run(words);
+        EXPECT_EQ(r.code, 1) << words;
+        EXPECT_EQ(r.err, message) << words;
+        EXPECT_EQ(r.out, "") << words;
+    }
+}
+
+TEST_F(DbCommandLine, TablesForViewersAndAHeaderAreExportedToo) {
+    EXPECT_EQ(run("db export --flat flat.db").code, 0);
+    EXPECT_EQ(read(folder / "flat.db").substr(0, 15), "SQLite format 3");
+    EXPECT_EQ(run("db export --flat flat.db").code, 1) << "it is there already";
+    EXPECT_EQ(run("db export --csv").out.substr(0, 15), "op,gpu,problem,");
+    EXPECT_NE(run("db export --as cpp").out.find("inline constexpr autotune::EmbeddedRecord tuned_records[] = {"),
+              std::string::npos);
+}
+
+}  // namespace
+}  // namespace autotune
