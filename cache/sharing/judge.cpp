@@ -48,7 +48,7 @@ bool hex(std::string_view text, std::size_t digits) noexcept {
 }
 
 /// For a message: what a file says may be anything.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
     constexpr std::size_t shown_bytes = 64;
     return fmt::format("'{}{}'", one_line(text.substr(0, shown_bytes)), text.size() > shown_bytes ? "..." : "");
 }
@@ -167,7 +167,7 @@ std::string Judge::objection(const DeviceIdentity& d) const {
     const DeviceLimits& l = d.limits;
     if (!hex(d.fp, 64)) return "its GPU's fingerprint is none";
     for (const std::string* text : {&d.name, &d.vendor, &d.mig, &d.pci_id, &d.uuid, &d.driver})
-        if (!plain(*text)) return fmt::format("its GPU is called {}", quoted(*text));
+        if (!plain(*text)) return fmt::format("its GPU is called {}", in_quotes(*text));
     const bool possible = within(l.cc, 30, 999) && within(l.sm_count, 1, 100'000) && within(l.warp, 1, 1024) &&
                           within(l.max_threads, 1, 1 << 20) && within(l.max_shared, 0, 1 << 30) &&
                           within(l.shared_per_sm, 0, 1 << 30) && within(l.reserved_shared, 0, 1 << 30) &&
@@ -179,7 +179,7 @@ std::string Judge::objection(const DeviceIdentity& d) const {
 
 std::string Judge::objection(const Environment& e) const {
     for (const std::string* text : {&e.driver, &e.tool_version, &e.os})
-        if (!plain(*text)) return fmt::format("its environment holds {}", quoted(*text));
+        if (!plain(*text)) return fmt::format("its environment holds {}", in_quotes(*text));
     const bool possible =
         within(e.nvrtc_major, 0, 999) && within(e.nvrtc_minor, 0, 999) && e.runtime >= 0 && e.emulator >= 0;
     return possible ? "" : "its environment has versions that there are none of";
@@ -187,9 +187,9 @@ std::string Judge::objection(const Environment& e) const {
 
 std::string Judge::objection(TemplateIdentity& source, std::string_view hash) const {
     const Op* op = ops_.find_or_null(source.op);
-    if (!op) return fmt::format("there is no op {} here", quoted(source.op));
+    if (!op) return fmt::format("there is no op {} here", in_quotes(source.op));
     const Variant* variant = op->variant(source.variant);
-    if (!variant) return fmt::format("{} has no variant {} here", source.op, quoted(source.variant));
+    if (!variant) return fmt::format("{} has no variant {} here", source.op, in_quotes(source.variant));
     if (!plain(source.source_hash) || !plain(source.space_hash) || source.abi < 0)
         return "its template's hashes are none";
     if (source.hash() != hash) return "its template does not fit its hash";
@@ -201,20 +201,20 @@ std::string Judge::objection(TemplateIdentity& source, std::string_view hash) co
 std::string Judge::objection(std::string_view op_name, Config& config, std::string_view hash) const {
     const Op* op = ops_.find_or_null(op_name);
     const Variant* variant = op ? op->variant(config.variant) : nullptr;
-    if (!variant) return fmt::format("{} has no variant {} here", quoted(op_name), quoted(config.variant));
+    if (!variant) return fmt::format("{} has no variant {} here", in_quotes(op_name), in_quotes(config.variant));
     const std::string damage = config.hash() == hash ? "" : "; the row's checksum fails too";
     Config ordered{.variant = variant->name, .values = {}};
     for (const Parameter& parameter : variant->parameters) {
         const auto found = std::ranges::find(config.values, parameter.name, &std::pair<std::string, Value>::first);
         if (found == config.values.end()) return fmt::format("it has no value for {}{}", parameter.name, damage);
         if (std::ranges::find(parameter.values, found->second) == parameter.values.end())
-            return fmt::format("{}={} is not a value of {} ({}){}", parameter.name, quoted(to_text(found->second)),
+            return fmt::format("{}={} is not a value of {} ({}){}", parameter.name, in_quotes(to_text(found->second)),
                                parameter.name, values_text(parameter.values), damage);
         ordered.values.push_back(*found);
     }
     for (const auto& [name, value] : config.values)
         if (std::ranges::find(variant->parameters, name, &Parameter::name) == variant->parameters.end())
-            return fmt::format("{} is no parameter of '{}'{}", quoted(name), variant->name, damage);
+            return fmt::format("{} is no parameter of '{}'{}", in_quotes(name), variant->name, damage);
     if (config.values.size() != ordered.values.size()) return "it has two values for one parameter" + damage;
     if (!damage.empty()) return "its config does not fit its hash";
     config = std::move(ordered);
@@ -228,10 +228,10 @@ std::string Judge::objection(const RunInfo& r) const {
     if (!word) return "its run's uuid is none";
     for (const std::string* text :
          {&r.strategy, &r.budget, &r.clock_policy, &r.l2_policy, &r.method, &r.reference, &r.host_hash, &r.origin})
-        if (!plain(*text)) return fmt::format("its run holds {}", quoted(*text));
+        if (!plain(*text)) return fmt::format("its run holds {}", in_quotes(*text));
     if (!plain(r.tolerance, longest_tolerance)) return "its run's tolerance is none";
     if (r.origin != "local" && r.origin != "import" && !r.origin.starts_with("import:"))
-        return fmt::format("its run comes from {}", quoted(r.origin));
+        return fmt::format("its run comes from {}", in_quotes(r.origin));
     const bool possible = r.locked_mhz >= 0 && std::isfinite(r.power_w) && std::isfinite(r.temperature_max) &&
                           within<std::int64_t>(r.started, 0, latest_time) &&
                           within<std::int64_t>(r.ended, 0, latest_time);
@@ -242,7 +242,7 @@ std::string Judge::read_key(std::string_view op_name, std::span<const std::byte>
     constexpr std::uint64_t version = 1;
     const std::string bad = "the key of its problem does not decode";
     const Op* op = ops_.find_or_null(op_name);
-    if (!op) return fmt::format("there is no op {} here", quoted(op_name));
+    if (!op) return fmt::format("there is no op {} here", in_quotes(op_name));
     KeyReader reader{key};
     const auto key_version = reader.number();
     const auto named = reader.text();
@@ -256,7 +256,7 @@ std::string Judge::read_key(std::string_view op_name, std::span<const std::byte>
         const Field* field = op->field(*name);
         if (field ? !field->key || !may_be(*field, *value) : !may_be_of_tensor(*op, *name, *value))
             return fmt::format("its problem has {}={}, which no problem of '{}' has here", printable(*name),
-                               quoted(to_text(*value)), op->name);
+                               in_quotes(to_text(*value)), op->name);
         fields.emplace_back(*name, std::move(*value));
     }
     CanonicalBytes again;
