@@ -9,6 +9,9 @@ namespace autotune {
 
 namespace {
 
+/// Whoever made the file may mean harm, or have been cut off.
+constexpr const char* carefully = "PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON";
+
 [[noreturn]] void fail(sqlite3* connection, int code) {
     const int extended = connection ? sqlite3_extended_errcode(connection) : code;
     throw DatabaseFailure{extended ? extended : code, connection ? sqlite3_errmsg(connection) : sqlite3_errstr(code)};
@@ -85,8 +88,25 @@ Database Database::open(const std::filesystem::path& path, Access access, std::c
     if (code != SQLITE_OK) fail(connection, code);
     sqlite3_extended_result_codes(connection, 1);
     database.patience(patience);
-    database.execute(
-        "PRAGMA synchronous = NORMAL; PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON");
+    database.execute("PRAGMA synchronous = NORMAL");
+    database.execute(carefully);
+    return database;
+}
+
+/// "file:" and the path, with what a URI would read as its own turned into %XX.
+Database Database::open_immutable(const std::filesystem::path& path) {
+    std::string uri = "file:";
+    for (const char c : std::filesystem::absolute(path).string())
+        uri +=
+            c == '%' || c == '?' || c == '#' ? fmt::format("%{:02x}", static_cast<unsigned char>(c)) : std::string{c};
+    uri += "?immutable=1";
+    sqlite3* connection = nullptr;
+    const int code = sqlite3_open_v2(uri.c_str(), &connection,
+                                     SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, nullptr);
+    Database database{connection};
+    if (code != SQLITE_OK) fail(connection, code);
+    sqlite3_extended_result_codes(connection, 1);
+    database.execute(carefully);
     return database;
 }
 
@@ -96,6 +116,17 @@ Database Database::in_memory() {
     Database database{connection};
     if (code != SQLITE_OK) fail(connection, code);
     sqlite3_extended_result_codes(connection, 1);
+    return database;
+}
+
+Database Database::of_bytes(std::span<const std::byte> bytes) {
+    Database database = in_memory();
+    const auto size = static_cast<sqlite3_int64>(bytes.size());
+    // SQLite takes it as its own to write to; READONLY says that it may not.
+    auto* data = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
+    require(database.connection_,
+            sqlite3_deserialize(database.connection_, "main", data, size, size, SQLITE_DESERIALIZE_READONLY));
+    database.execute(carefully);
     return database;
 }
 

@@ -104,7 +104,11 @@ class Database {
 public:
     enum class Access { read, write };
     static Database open(const std::filesystem::path& path, Access access, std::chrono::milliseconds patience);
+    /// A file that nobody changes while it is open: no lock is taken, no change seen.
+    static Database open_immutable(const std::filesystem::path& path);
     static Database in_memory();
+    /// A database whose bytes stay where they are and are not written to; they outlive the connection.
+    static Database of_bytes(std::span<const std::byte> bytes);
     Database(Database&&) noexcept;
     Database& operator=(Database&&) noexcept;
     ~Database();

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <sstream>
 #include <system_error>
 #include <thread>
 
@@ -69,8 +70,27 @@ std::uint32_t big_endian(const unsigned char* bytes) noexcept {
     return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 | bytes[3];
 }
 
+using Head = std::array<unsigned char, 100>;
+
+/// Foreign, ours or newer.
+FileProbe probe_head(const Head& head) {
+    if (std::memcmp(head.data(), "SQLite format 3", 16) != 0 ||
+        big_endian(&head[68]) != static_cast<std::uint32_t>(application_id))
+        return {.kind = FileKind::foreign};
+    FileProbe found{
+        .kind = FileKind::ours, .schema = static_cast<int>(big_endian(&head[60])), .write_ahead_log = head[18] == 2};
+    if (found.schema > schema_version) found.kind = FileKind::newer;
+    return found;
+}
+
+std::uint64_t bytes_of(const Head& head) noexcept {
+    const std::uint32_t page_word = std::uint32_t{head[16]} << 8 | head[17];
+    const std::uint64_t page = page_word == 1 ? 65536 : page_word;
+    return page * big_endian(&head[28]);
+}
+
 FileProbe probe_once(const fs::path& path) {
-    std::array<unsigned char, 100> head{};
+    Head head{};
     // A pipe that nobody writes to would never open without O_NONBLOCK.
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) {
@@ -81,21 +101,14 @@ FileProbe probe_once(const fs::path& path) {
     struct stat status {};
     const bool known = ::fstat(file, &status) == 0;
     ::close(file);
-    if (!known || !S_ISREG(status.st_mode) || got != static_cast<ssize_t>(head.size()) ||
-        std::memcmp(head.data(), "SQLite format 3", 16) != 0 ||
-        big_endian(&head[68]) != static_cast<std::uint32_t>(application_id))
+    if (!known || !S_ISREG(status.st_mode) || got != static_cast<ssize_t>(head.size()))
         return {.kind = FileKind::foreign};
-
-    FileProbe found{
-        .kind = FileKind::ours, .schema = static_cast<int>(big_endian(&head[60])), .write_ahead_log = head[18] == 2};
-    if (found.schema > schema_version) found.kind = FileKind::newer;
-    const std::uint32_t page_word = std::uint32_t{head[16]} << 8 | head[17];
-    const std::uint64_t page = page_word == 1 ? 65536 : page_word;
-    const std::uint64_t pages = big_endian(&head[28]);
+    FileProbe found = probe_head(head);
+    if (found.kind == FileKind::foreign) return found;
     // A log not yet checkpointed, or a journal to roll back, may hold what the file lacks.
     std::error_code error;
     const bool settled = !found.write_ahead_log && !fs::exists(path.string() + "-journal", error);
-    if (settled && static_cast<std::uint64_t>(status.st_size) < page * pages) found.kind = FileKind::truncated;
+    if (settled && static_cast<std::uint64_t>(status.st_size) < bytes_of(head)) found.kind = FileKind::truncated;
     return found;
 }
 
@@ -106,6 +119,17 @@ fs::path Store::default_path() {
     const fs::path root = cache_root();
     if (root.empty()) return {};
     return root / std::to_string(schema_version) / "tune.db";
+}
+
+std::vector<fs::path> system_databases() {
+    if (const fs::path named = environment_path("AUTOTUNE_SYSTEM_DB"); !named.empty()) return {named};
+    const std::string folders = environment_path("XDG_DATA_DIRS").string();
+    std::vector<fs::path> out;
+    std::istringstream rest{folders.empty() ? "/usr/local/share:/usr/share" : folders};
+    for (std::string folder; std::getline(rest, folder, ':');)
+        if (folder.starts_with('/'))  // others are to be ignored: XDG Base Directory Specification
+            out.push_back(fs::path{folder} / "autotune" / std::to_string(schema_version) / "tune.db");
+    return out;
 }
 
 std::optional<std::string> network_file_system(const fs::path& path) {
@@ -145,6 +169,15 @@ FileProbe probe(const fs::path& path) {
         std::this_thread::sleep_for(std::chrono::milliseconds{5});
         found = probe_once(path);
     }
+    return found;
+}
+
+FileProbe probe(std::span<const std::byte> bytes) {
+    Head head{};
+    if (bytes.size() < head.size()) return {.kind = FileKind::foreign};
+    std::memcpy(head.data(), bytes.data(), head.size());
+    FileProbe found = probe_head(head);
+    if (found.kind == FileKind::ours && bytes.size() != bytes_of(head)) found.kind = FileKind::truncated;
     return found;
 }
 

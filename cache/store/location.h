@@ -1,10 +1,13 @@
 #ifndef AUTOTUNE_CACHE_STORE_LOCATION_H
 #define AUTOTUNE_CACHE_STORE_LOCATION_H
 
+#include <cstddef>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace autotune {
 
@@ -14,6 +17,10 @@ std::optional<std::string> network_file_system(const std::filesystem::path& path
 
 /// Makes the folder with mode 0700. False when that can't be done.
 bool make_private_folder(const std::filesystem::path& folder);
+
+/// AUTOTUNE_SYSTEM_DB; else autotune/1/tune.db in each of XDG_DATA_DIRS (or /usr/local/share and /usr/share), whether
+/// there is one or not: what an administrator or a package put there for all users.
+std::vector<std::filesystem::path> system_databases();
 
 /// Why somebody else could put rows or binaries into the database, hence run code here: "belongs to another user",
 /// "others may write to it"; nullopt: nobody can. Looks at the file and its folder, as far as they exist.
@@ -35,6 +42,8 @@ struct FileProbe {
     std::string trouble = {};  ///< why it cannot be read: "Permission denied"
 };
 FileProbe probe(const std::filesystem::path& path);
+/// The same of a whole file's bytes; what is longer or shorter than its header says is truncated.
+FileProbe probe(std::span<const std::byte> bytes);
 
 /// Renames the database with its journal to NAME.broken-TIME-PID; returns the new path, empty when it failed.
 std::filesystem::path set_aside(const std::filesystem::path& database);

@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -98,6 +99,33 @@ void require_tables(Database& database, std::string_view schema) {
         row.bind(table);
         if (!row.step()) throw DatabaseFailure{SQLITE_CORRUPT, fmt::format("it lacks the table '{}'", table)};
     }
+}
+
+/// A file of elsewhere may hold what runs when its tables are read: a view in the place of one, a virtual table, a
+/// column that is worked out.
+void require_only_tables(Database& database, std::string_view schema) {
+    const std::vector<std::string_view> ours = tables_of(schema);
+    Query row = database.query("SELECT type, name, tbl_name, rootpage FROM sqlite_schema");
+    while (row.step()) {
+        const bool plain = (row.text(0) == "table" || row.text(0) == "index") && row.integer(3) > 0;
+        const bool statistics = row.text(2).starts_with("sqlite_stat");
+        if (!plain || (!statistics && std::ranges::find(ours, row.text(2)) == ours.end()))
+            throw DatabaseFailure{SQLITE_CORRUPT, fmt::format("it holds a {} '{}'", row.text(0), row.text(1))};
+    }
+    for (const std::string_view table : ours) {
+        Query column = database.query("SELECT name FROM pragma_table_xinfo(?) WHERE hidden > 0");
+        column.bind(table);
+        if (column.step())
+            throw DatabaseFailure{SQLITE_CORRUPT,
+                                  fmt::format("column '{}' of '{}' is worked out", column.text(0), table)};
+    }
+}
+
+Database open_unchanging(const fs::path& path, const char* schema) {
+    Database database = Database::open_immutable(path);
+    require_tables(database, schema);
+    read_uuid(database);
+    return database;
 }
 
 Database open_file(const fs::path& path, const char* schema, Database::Access access,
@@ -227,6 +255,13 @@ private:
             copy_file();
             warn(fmt::format("'{}' is not writable, so what this run finds is kept in memory only", name()));
             out_.state = fmt::format("memory: {} is not writable", name());
+            return std::move(out_);
+        }
+        if (options_.immutable && !wants_write()) {
+            out_.tune = open_unchanging(out_.path, tune_schema);
+            out_.trials = new_in_memory(trials_schema, read_uuid(out_.tune));
+            out_.where = Opened::Where::file;
+            out_.state = fmt::format("{}, taken to stay as it is", name());
             return std::move(out_);
         }
         const auto access = wants_write() ? Database::Access::write : Database::Access::read;
@@ -385,6 +420,30 @@ std::string random_uuid() {
 Opened open_databases(const Store::Options& options) {
     if (sodium_init() < 0) throw Error{Error::Kind::internal, "libsodium does not start"};
     return Opening{options}.run();
+}
+
+Opened open_bytes(std::span<const std::byte> bytes) {
+    if (sodium_init() < 0) throw Error{Error::Kind::internal, "libsodium does not start"};
+    const auto refused = [](std::string_view why) {
+        return Error{Error::Kind::usage, fmt::format("the embedded database is not used: {}", why),
+                     "make it with autotune db export"};
+    };
+    const FileProbe found = probe(bytes);
+    if (found.kind == FileKind::newer)
+        throw refused(fmt::format("it has schema {}, this program knows {}", found.schema, schema_version));
+    if (found.kind == FileKind::truncated) throw refused("it is longer or shorter than its header says");
+    if (found.kind != FileKind::ours) throw refused("it is no autotune database");
+    if (found.write_ahead_log) throw refused("it is in write-ahead-log mode");
+    try {
+        Opened out{.state = "embedded in the application"};
+        out.tune = Database::of_bytes(bytes);
+        require_tables(out.tune, tune_schema);
+        require_only_tables(out.tune, tune_schema);
+        out.trials = new_in_memory(trials_schema, read_uuid(out.tune));
+        return out;
+    } catch (const DatabaseFailure& failure) {
+        throw refused(failure.what());
+    }
 }
 
 void replace_damaged(Opened& opened, const Store::Options& options, bool trials) {

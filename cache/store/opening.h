@@ -1,7 +1,9 @@
 #ifndef AUTOTUNE_CACHE_STORE_OPENING_H
 #define AUTOTUNE_CACHE_STORE_OPENING_H
 
+#include <cstddef>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -30,6 +32,9 @@ inline constexpr std::string_view locked_help = "run the command again once the 
 
 /// 32 hex digits that nothing else has: of a database, of a run.
 std::string random_uuid();
+
+/// Store::open_bytes.
+Opened open_bytes(std::span<const std::byte> bytes);
 
 /// All the cases of Store::open. Spool files are not looked at.
 Opened open_databases(const Store::Options& options);

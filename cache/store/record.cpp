@@ -89,6 +89,7 @@ std::strong_ordering compare(const OrderKey& a, const OrderKey& b) {
     if (const Order o = b.locked_clocks <=> a.locked_clocks; o != 0) return o;
     if (const Order o = b.effort <=> a.effort; o != 0) return o;
     if (const Order o = b.local <=> a.local; o != 0) return o;
+    if (const Order o = a.layer <=> b.layer; o != 0) return o;
     if (const Order o = time_cell(a.time_ns) <=> time_cell(b.time_ns); o != 0) return o;
     if (const Order o = b.tuned_at <=> a.tuned_at; o != 0) return o;
     if (const Order o = a.config_hash <=> b.config_hash; o != 0) return o;

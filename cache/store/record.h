@@ -104,6 +104,7 @@ struct OrderKey {
     bool fresh = true, locked_clocks = false;
     SearchEffort effort = SearchEffort::normal;
     bool local = true;
+    int layer = 0;  ///< of its database among several, the nearest first
     std::int64_t time_ns = 0, tuned_at = 0;
     std::string_view config_hash{}, template_hash{}, run_uuid{};
     int rank = 0;
@@ -111,8 +112,8 @@ struct OrderKey {
 };
 
 /// The total order of records of one problem on one device, best first: checked by whom, fresh, clocks locked, effort,
-/// local, time on a logarithmic grid of 2 % (a plain margin would not be transitive), newer, config. What is left is
-/// decided by exact figures, so that no two different records are equal and merging is a maximum: commutative,
+/// local, layer, time on a logarithmic grid of 2 % (a plain margin would not be transitive), newer, config. What is
+/// left is decided by exact figures, so that no two different records are equal and merging is a maximum: commutative,
 /// associative, idempotent.
 std::strong_ordering compare(const OrderKey& a, const OrderKey& b);
 std::strong_ordering compare(const Record& a, const Record& b);

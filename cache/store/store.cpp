@@ -31,6 +31,12 @@ Store Store::open(const Options& options) {
     return Store{std::move(impl)};
 }
 
+Store Store::open_bytes(std::span<const std::byte> bytes) {
+    const Options options{.mode = Mode::read};
+    return Store{std::make_unique<Impl>(
+        Impl{.options = options, .opened = autotune::open_bytes(bytes), .patience = options.patience})};
+}
+
 const fs::path& Store::path() const noexcept {
     static const fs::path none;
     return impl_->opened.where == Opened::Where::memory ? none : impl_->opened.path;

@@ -148,13 +148,19 @@ public:
         std::function<void(const std::string&)> warn{};
         std::chrono::milliseconds patience{10'000};  ///< for other writers
         bool allow_shared_folder = false;            ///< a cache folder that others may write to
-        bool spool_only = false;                     ///< as on a network file system: records go to spool files
-        std::function<std::int64_t()> now{};         ///< seconds since 1970; empty: the system's clock
+        /// The file changes in no way while it is open: no lock is taken and no change seen. As on read-only media.
+        bool immutable = false;
+        bool spool_only = false;              ///< as on a network file system: records go to spool files
+        std::function<std::int64_t()> now{};  ///< seconds since 1970; empty: the system's clock
     };
 
     /// Throws Error{usage} for a named file that is not ours or newer than this program, and leaves it as it is. At the
     /// default place such a file is set aside (renamed with time and process id) and an empty one takes over.
     static Store open(const Options& options);
+    /// A database in memory that others own and that outlives the Store: read only, neither copied nor trusted. Throws
+    /// Error{usage} for bytes that are no database of ours, cut off, in write-ahead-log mode, newer than this program,
+    /// or with anything but our tables in it.
+    static Store open_bytes(std::span<const std::byte> bytes);
     static Store in_memory() { return open({.path = {}, .mode = Mode::memory, .warn = {}}); }
     /// AUTOTUNE_DB; else AUTOTUNE_CACHE_DIR, or autotune in $XDG_CACHE_HOME or ~/.cache, with /1/tune.db: the schema's
     /// major number is in the path, so older programs never meet a newer file. Empty when there is no home.
@@ -203,6 +209,19 @@ public:
     /// NVRTC versions of any environment seen, newest first: what binaries may be stored under.
     std::vector<std::pair<int, int>> compilers() const;
     std::vector<Negative> negatives(std::string_view op, std::string_view device_fp) const;
+    /// GPUs that records of the op were measured on, in no order; an empty op: of any.
+    std::vector<DeviceIdentity> devices(std::string_view op = {}) const;
+
+    // -- one silicon under two fingerprints, as where two drivers tell its memory clock differently
+    /// What was measured on either counts for both from now on, in this database and those that are read with it.
+    /// Throws Error{usage} where their capabilities differ, Error{store} when it could not be kept.
+    void put_alias(const DeviceIdentity& one, const DeviceIdentity& other);
+    /// Whether there was one.
+    bool remove_alias(std::string_view fp, std::string_view other_fp);
+    /// Pairs of fingerprints, the smaller first.
+    std::vector<std::pair<std::string, std::string>> aliases() const;
+
+    // -- as a whole
     /// Newest first; an empty op: of all.
     std::vector<StoredRun> runs(std::string_view op = {}) const;
     std::optional<StoredRun> run(RunId run) const;

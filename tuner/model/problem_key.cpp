@@ -9,8 +9,6 @@
 namespace autotune {
 namespace {
 
-constexpr std::uint64_t key_version = 1;
-
 std::map<std::string, Value> key_fields(const Instance::Data& data) {
     std::map<std::string, Value> out;
     for (const Field& field : data.op->fields)
@@ -40,7 +38,7 @@ std::string layout_of(const BoundTensor& tensor) {
 std::vector<std::byte> canonical_key(const Instance::Data& data) {
     const auto fields = key_fields(data);
     CanonicalBytes bytes;
-    bytes.add(key_version).add(data.op->name).add(std::uint64_t{fields.size()});
+    bytes.add(problem_key_version).add(data.op->name).add(std::uint64_t{fields.size()});
     for (const auto& [name, value] : fields) bytes.add(name).add_value(value);
     return std::move(bytes).bytes();
 }
