@@ -5,6 +5,7 @@
 
 #include "autotune/error.h"
 #include "cache/dispatch/ladder.h"
+#include "cache/store/location.h"
 #include "cache/store/stored_problem.h"
 #include "tools/bench_source.h"
 #include "tools/counters_text.h"
@@ -106,26 +107,59 @@ int explain_trial(const Request& request, const Session& session, const Store& s
 }
 
 /// The word of a rung in JSON.
-std::string_view source_of(Rung rung) { return rung == Rung::exact_stale ? "stale" : name_of(rung); }
+std::string source_of(Rung rung) {
+    if (rung == Rung::exact_stale) return "stale";
+    return rung == Rung::sibling_nearest ? "sibling_nearest" : std::string{name_of(rung)};
+}
 
+/// What a rung holds where it holds nothing; empty: that goes without saying.
+std::string_view nothing_on(Rung rung) {
+    switch (rung) {
+        case Rung::exact:
+            return "none for this problem on this GPU";
+        case Rung::nearest:
+            return "no problem within 4x in each dim that won 3 % over its default on this GPU";
+        case Rung::sibling:
+            return "none for this problem on a GPU of the same capability and limits";
+        case Rung::robust:
+            return "no config that has won on this GPU or a sibling";
+        case Rung::family:
+            return "none on a GPU of the same generation with limits no larger";
+        default:
+            return "";
+    }
+}
+
+std::string line_of(const Explanation::Row& row, Rung rung) {
+    std::string text = fmt::format("  {:<16}  {}", row.rung, row.config);
+    if (row.time_us > 0) text += "   " + format_time(row.time_us);
+    const bool elsewhere = rung > Rung::exact_stale && rung < Rung::predicted;
+    if (elsewhere) text += "   " + row.why;
+    if (!row.refused.empty())
+        text += "   not used: " + row.refused;
+    else if (!row.state.empty())
+        text += "   " + row.state;
+    if (row.layer != name_of(Layer::user) && row.layer != name_of(Layer::op)) text += ", layer " + row.layer;
+    return text + (row.chosen ? "   <- chosen" : "");
+}
+
+/// Each rung down to the one that answers, and what is below it.
 void print(const Explanation& answer, Console& console) {
     console.result(fmt::format("answer: {}, {}: {}", name_of(answer.rung), answer.config, answer.why));
-    const auto measured = [](const Explanation::Row& row) {
-        return row.rung == name_of(Rung::exact) || row.rung == name_of(Rung::exact_stale);
-    };
-    if (std::ranges::none_of(answer.rows, measured))
-        console.result("  exact         none for this problem on this GPU");
-    for (const Explanation::Row& row : answer.rows) {
-        std::string text = fmt::format("  {:<12}  {}", row.rung, row.config);
-        if (row.time_us > 0) text += "   " + format_time(row.time_us);
-        if (!row.refused.empty())
-            text += "   not used: " + row.refused;
-        else if (!row.state.empty())
-            text += "   " + row.state;
-        console.result(text + (row.chosen ? "   <- chosen" : ""));
+    for (int number = 0; number <= static_cast<int>(Rung::default_config); ++number) {
+        const Rung rung = static_cast<Rung>(number);
+        bool any = false;
+        for (const Explanation::Row& row : answer.rows) {
+            if (row.rung != name_of(rung)) continue;
+            console.result(line_of(row, rung));
+            any = true;
+        }
+        const bool exact_is_stale = rung == Rung::exact && answer.rung == Rung::exact_stale;
+        if (!any && rung < answer.rung && !exact_is_stale && !nothing_on(rung).empty())
+            console.result(fmt::format("  {:<16}  {}", name_of(rung), nothing_on(rung)));
     }
     for (const auto& [problem, differs] : answer.closest)
-        console.result(fmt::format("  not borrowed  {}, which differs in {}", problem, differs));
+        console.result(fmt::format("  {:<16}  {}: {}", "closest", problem, differs));
 }
 
 nlohmann::json json_of(const Explanation& answer, const Instance& instance) {
@@ -136,7 +170,13 @@ nlohmann::json json_of(const Explanation& answer, const Instance& instance) {
                         {"time_us", row.time_us},
                         {"state", row.state},
                         {"refused", row.refused},
-                        {"chosen", row.chosen}});
+                        {"chosen", row.chosen},
+                        {"layer", row.layer},
+                        {"device", row.device},
+                        {"problem", row.problem},
+                        {"why", row.why},
+                        {"distance", row.distance},
+                        {"imported", row.imported}});
     for (const auto& [problem, differs] : answer.closest)
         closest.push_back({{"problem", problem}, {"differs", differs}});
     const auto stored = std::ranges::count_if(
@@ -146,20 +186,37 @@ nlohmann::json json_of(const Explanation& answer, const Instance& instance) {
             {"source", source_of(answer.rung)},
             {"config", config_from_text(answer.config)},
             {"why", answer.why},
+            {"layer", name_of(answer.layer)},
             {"candidates", stored},
             {"rows", rows},
             {"closest", closest}};
 }
 
+/// Those of the system layer that can be read.
+std::vector<Store> machine_databases(Console& console) {
+    std::vector<Store> stores;
+    for (const auto& path : system_databases()) {
+        if (!std::filesystem::exists(path)) continue;
+        try {
+            stores.push_back(Store::open({.path = path, .mode = Store::Mode::read}));
+        } catch (const Error& error) {
+            console.warning(fmt::format("{}; it is ignored", error.what()));
+        }
+    }
+    return stores;
+}
+
 /// What a dispatcher would launch for a problem here, and what else there is: the dispatcher's own ladder answers.
 int explain_problem(const Session& session, Store& store, const PresentGpu& gpu, Console& console) {
-    Store* const stores[] = {&store};
+    std::vector<Store> machine = machine_databases(console);
+    std::vector<LayeredStore> stores{{&store, Layer::user}};
+    for (Store& one : machine) stores.push_back({&one, Layer::system});
     for (const AskedProblem& problem : session.problems()) {
         const Instance instance = Session::instance(problem, gpu.identity.limits);
         const Explanation answer = explanation_of(instance, stores, gpu.identity);
         console.result(fmt::format("{} {} on {}", instance.op().name, problem_words(instance, " "), gpu.identity.name));
         print(answer, console);
-        if (answer.rung == Rung::default_config || answer.rung == Rung::predicted)
+        if (answer.rung > Rung::exact && answer.rung <= Rung::default_config)
             console.result(fmt::format("help: autotune tune {} {}      # makes it exact", instance.op().name,
                                        problem_words(instance, ",")));
         if (console.json()) console.json_line(json_event("why", json_of(answer, instance)));

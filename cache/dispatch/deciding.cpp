@@ -97,7 +97,7 @@ void Dispatcher::Impl::put_decided_first(std::vector<LadderStep>& steps, const I
     judge(step, instance, knows);
     if (!step.refused.empty()) return;
     const auto same = std::ranges::find(steps, step.name, &LadderStep::name);
-    if (same != steps.end() && same->refused.empty()) {
+    if (same != steps.end() && same->refused.empty() && same->rung <= Rung::exact_stale) {
         std::rotate(steps.begin(), same, same + 1);
         return;
     }

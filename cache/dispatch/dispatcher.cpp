@@ -14,8 +14,9 @@ namespace {
 
 thread_local int capture_scopes = 0;
 
-/// A wrong field is refused where the call site is made, not at its first call.
-void refuse_unknown(const Op& op, const std::string& name, const Value& value) {
+}  // namespace
+
+void refuse_unknown_field(const Op& op, const std::string& name, const Value& value) {
     const Field* field = op.field(name);
     if (!field)
         throw Error{Error::Kind::usage, fmt::format("op '{}' has no field '{}'", op.name, name),
@@ -25,8 +26,6 @@ void refuse_unknown(const Op& op, const std::string& name, const Value& value) {
                     fmt::format("'{}' is no choice of field '{}' of op '{}'", to_text(value), name, op.name),
                     fmt::format("autotune ops {}", op.name)};
 }
-
-}  // namespace
 
 CaptureScope::CaptureScope() noexcept { ++capture_scopes; }
 CaptureScope::~CaptureScope() { --capture_scopes; }
@@ -41,7 +40,7 @@ Handle Dispatcher::prepare(std::string_view op_name, const FieldValues& fields) 
     const Op& op = impl_->ops().find(op_name);
     for (const auto& site : impl_->sites)
         if (site->op == &op && site->fields == fields) return Handle{site.get()};
-    for (const auto& [name, value] : fields) refuse_unknown(op, name, value);
+    for (const auto& [name, value] : fields) refuse_unknown_field(op, name, value);
     auto site = std::make_unique<CallSite>();
     site->op = &op;
     site->fields = fields;
@@ -156,9 +155,12 @@ Explanation Dispatcher::explain(std::string_view op_name, const FieldValues& pro
     impl_->refuse_child();
     const std::lock_guard lock{impl_->mutex};
     const DeviceIdentity identity = identify(device);
-    const std::vector<Store*> stores = impl_->readable();
-    return explanation_of(Instance::make(impl_->ops().find(op_name), problem, identity.limits), stores, identity,
-                          impl_->options.predictions);
+    const std::vector<LayeredStore> stores = impl_->readable();
+    const Instance instance = Instance::make(impl_->ops().find(op_name), problem, identity.limits);
+    std::vector<LadderStep> forced;
+    if (auto step = impl_->forced_step(instance, impl_->known(instance.op(), identity)))
+        forced.push_back(std::move(*step));
+    return explanation_of(instance, stores, identity, impl_->rules(), std::move(forced));
 }
 
 void Dispatcher::Impl::refuse_child() const {

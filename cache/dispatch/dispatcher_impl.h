@@ -37,9 +37,24 @@ struct KnownDevice {
     std::string failed{};  ///< why it cannot be identified
 };
 
+/// A database that may or may not be there.
+struct DatabasePlace {
+    std::string path{};
+    Layer layer = Layer::project;
+    friend bool operator==(const DatabasePlace&, const DatabasePlace&) = default;
+};
+
+/// A config that the application forces on problems with these values.
+struct Pin {
+    const Op* op = nullptr;
+    FieldValues fields{};
+    Config config{};
+};
+
 /// The databases that can be read, as they were when they were looked at.
 struct Databases {
     std::vector<Store> stores{};
+    std::vector<Layer> layers{};
     std::vector<std::int64_t> generations{};
     bool locked = false;  ///< one could not be read just now, so what is known is not all
 };
@@ -87,8 +102,9 @@ struct Dispatcher::Impl {
     mutable std::mutex mutex;
     std::optional<OpSet> builtin;  ///< where the application named no ops
     const OpSet& ops() const noexcept { return options.ops ? *options.ops : *builtin; }
-    std::vector<std::string> database_paths;
+    std::vector<DatabasePlace> places;  ///< of databases, the nearest layer first
     Databases databases;
+    std::optional<Store> embedded;
     std::chrono::steady_clock::time_point last_look{};
     std::unique_ptr<Kernels> kernels;
     std::vector<std::unique_ptr<CallSite>> sites;
@@ -102,6 +118,7 @@ struct Dispatcher::Impl {
     Decisions imported;  ///< what other processes decided
     Decisions adopted;   ///< what online tuning found
     Decisions pinned;    ///< while frozen: what was decided since
+    std::vector<Pin> forced;  ///< by the application, the last one first
     std::size_t plan_count = 0;
 
     enum class Purpose { launch, ready };
@@ -169,6 +186,10 @@ struct Dispatcher::Impl {
                          bool& begun, Decision& decision);
     void take_in(const OnlineFinding& finding);
 
+    // pinning.cpp
+    std::optional<LadderStep> forced_step(const Instance& instance, const OpKnowledge& knows) const;
+    void put_forced_first(std::vector<LadderStep>& steps, const Instance& instance, const OpKnowledge& knows);
+
     // preparing.cpp
     Decision prepare_by_problem(CallSite& site, const ExpectedCall& expected, int device, CUstream stream);
     void want(const Call& call, const Instance& instance, const LadderStep& candidate);
@@ -182,7 +203,11 @@ struct Dispatcher::Impl {
 
     Kernels::Options kernel_options();
     Databases open_databases();
-    std::vector<Store*> readable();
+    std::vector<LayeredStore> readable();
+    std::vector<DatabasePlace> find_places() const;
+    LadderRules rules() const noexcept {
+        return {.predictions = options.predictions, .only_local = options.only_local};
+    }
     enum class Look { once_a_second, now, now_and_retry };
     void look_for_news(Look look);
     const OpKnowledge& known(const Op& op, const DeviceIdentity& device);
@@ -203,6 +228,9 @@ std::string name_here(std::string_view candidate, int device);
 /// A run that a dispatcher tells the store about.
 RunStart run_of_dispatch(const Instance& instance, const DeviceIdentity& device, std::string strategy,
                          std::pair<int, int> nvrtc);
+
+/// A wrong field is refused where it is said, not at the first call. Throws Error{usage}.
+void refuse_unknown_field(const Op& op, const std::string& name, const Value& value);
 
 }  // namespace autotune
 #endif

@@ -3,8 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <tuple>
 
 #include "autotune/error.h"
+#include "cache/dispatch/step_list.h"
 #include "cache/store/json.h"
 
 namespace autotune {
@@ -27,24 +30,23 @@ std::string fit_to_today(const Instance& instance, Config& config) {
     }
 }
 
-LadderStep stored_candidate(const Instance& instance, const OpKnowledge& known, const SnapshotRow& row) {
-    const std::string& stale = known.snapshot.stale(row);
-    LadderStep out{.rung = stale.empty() ? Rung::exact : Rung::exact_stale,
-                   .config = known.snapshot.config(row),
-                   .verified = row.verified == Verified::verified,
-                   .stale = !stale.empty(),
-                   .imported = row.imported,
-                   .time_us = static_cast<double>(row.time_ns) / 1000.0};
-    out.why = stale.empty() ? "tuned for this problem" : fmt::format("tuned for this problem, but {}", stale);
-    if (row.imported) out.why += ", elsewhere";
-    judge(out, instance, known);
-    out.compilers.emplace_back(row.nvrtc_major, row.nvrtc_minor);
-    return out;
+/// What was tuned for this very problem on this kind of GPU, fresh rows first.
+void add_exact(StepList& steps) {
+    const Snapshot& snapshot = steps.known().snapshot;
+    for (const Rung rung : {Rung::exact, Rung::exact_stale})
+        for (const SnapshotRow& row : snapshot.find(steps.instance().key())) {
+            if (steps.enough()) return;
+            if ((row.stale != 0) != (rung == Rung::exact_stale)) continue;
+            LadderStep step = step_of(snapshot, row, rung);
+            step.why = "tuned for this problem" + reservations(snapshot, row);
+            steps.add(std::move(step));
+        }
 }
 
 LadderStep predicted_candidate(const Instance& instance, const OpKnowledge& known, const PredictedConfig& row) {
     LadderStep out{.rung = Rung::predicted,
                    .config = row.config,
+                   .layer = row.layer,
                    .why = fmt::format("predicted on an emulated {} and measured by nobody", row.part),
                    .time_us = row.time_us};
     judge(out, instance, known);
@@ -64,22 +66,21 @@ std::string name_of_default(const Instance& instance) {
     }
 }
 
-bool has_name(const std::vector<LadderStep>& rungs, std::string_view name) {
-    return std::ranges::any_of(rungs, [&](const LadderStep& rung) { return rung.name == name; });
-}
-
 /// A model tells a bad config from a good one and not a good one from the best: where it puts the default among the
 /// best, the default stays.
-void add_predicted(const Instance& instance, const OpKnowledge& known, std::vector<LadderStep>& rungs) {
+void add_predicted(StepList& steps) {
+    if (steps.enough()) return;
     std::vector<LadderStep> predicted;
-    for (const PredictedConfig& row : known.predictions.find(instance.key()))
-        predicted.push_back(predicted_candidate(instance, known, row));
+    for (const PredictedConfig& row : steps.known().predictions.find(steps.instance().key()))
+        predicted.push_back(predicted_candidate(steps.instance(), steps.known(), row));
     if (predicted.empty()) return;
-    const bool default_as_good = has_name(predicted, name_of_default(instance));
+    const std::string by_default = name_of_default(steps.instance());
+    const bool default_as_good =
+        std::ranges::any_of(predicted, [&](const LadderStep& step) { return step.name == by_default; });
     for (LadderStep& candidate : predicted) {
         if (candidate.refused.empty() && default_as_good)
             candidate.refused = "the model does not tell it from the default";
-        if (!has_name(rungs, candidate.name)) rungs.push_back(std::move(candidate));
+        if (!steps.has(candidate.name)) steps.add_judged(std::move(candidate));
     }
 }
 
@@ -90,56 +91,101 @@ LadderStep default_candidate(const Instance& instance, Config config, std::strin
 }
 
 /// The op's default, then those of its other variants. An op none of whose variants runs here is refused, no error.
-void add_defaults(const Instance& instance, std::vector<LadderStep>& rungs) {
-    const bool tuned = !rungs.empty();
+void add_defaults(StepList& steps) {
+    const Instance& instance = steps.instance();
+    const bool tuned = !steps.empty();
     Config chosen;
     try {
         chosen = instance.default_config();
     } catch (const Error& error) {
         if (error.kind() != Error::Kind::nothing_found) throw;
-        rungs.push_back({.rung = Rung::default_config, .refused = error.what()});
+        steps.add_judged({.rung = Rung::default_config, .refused = error.what()});
         return;
     }
-    rungs.push_back(default_candidate(
+    steps.add_judged(default_candidate(
         instance, chosen,
         tuned ? "no stored config can be used, so the default runs" : "not tuned on this GPU, so the default runs"));
     for (const Variant& variant : instance.op().variants) {
         if (variant.name == chosen.variant) continue;
         const auto config = instance.defaults_of(variant);
         if (config && !instance.objection(*config))
-            rungs.push_back(
+            steps.add_judged(
                 default_candidate(instance, *config, "the default failed, so that of another variant runs"));
     }
 }
 
-/// Fields that differ, "rows cols"; empty keys of another form count as far away.
-std::vector<std::string> differing(const ProblemIdentity& a, const ProblemIdentity& b) {
-    std::vector<std::string> names;
-    for (const auto& [name, value] : a.fields) {
-        const auto same = std::find_if(b.fields.begin(), b.fields.end(),
-                                       [&, &field = name](const auto& other) { return other.first == field; });
-        if (same == b.fields.end() || same->second != value) names.push_back(name);
+// -- what the databases say
+
+/// The fingerprints that are the device's silicon: its own, and those that an alias joins with it.
+std::vector<std::string> fingerprints_of(std::span<const LayeredStore> stores, const DeviceIdentity& device) {
+    std::vector<std::pair<std::string, std::string>> pairs;
+    for (const LayeredStore& layered : stores) {
+        try {
+            for (auto& pair : layered.store->aliases()) pairs.push_back(std::move(pair));
+        } catch (const std::exception&) {
+            continue;  // said already where the snapshot was read
+        }
+    }
+    std::vector<std::string> fps{device.fp};
+    for (std::size_t i = 0; i < fps.size(); ++i)  // an alias of an alias is one as well
+        for (const auto& [one, other] : pairs) {
+            const std::string& next = one == fps[i] ? other : one;
+            if ((one == fps[i] || other == fps[i]) && std::ranges::find(fps, next) == fps.end()) fps.push_back(next);
+        }
+    return fps;
+}
+
+/// Every GPU that something is stored of, each once.
+std::vector<DeviceIdentity> devices_of(std::span<const LayeredStore> stores, std::string_view op) {
+    std::vector<DeviceIdentity> devices;
+    for (const LayeredStore& layered : stores) {
+        try {
+            for (DeviceIdentity& found : layered.store->devices(op))
+                if (std::ranges::find(devices, found.fp, &DeviceIdentity::fp) == devices.end())
+                    devices.push_back(std::move(found));
+        } catch (const std::exception&) {
+            continue;
+        }
+    }
+    return devices;
+}
+
+/// A failure is forgotten when its source or space changes, some also with the driver.
+std::set<std::string> read_negatives(std::span<const LayeredStore> stores, std::string_view op, const std::string& fp,
+                                     const DeviceIdentity& here, const Today& today) {
+    std::set<std::string> names;
+    for (const LayeredStore& layered : stores) {
+        try {
+            for (const Negative& negative : layered.store->negatives(op, fp)) {
+                if (!negative.holds_on(here)) continue;
+                const auto same =
+                    std::ranges::find(today.templates, negative.source.variant, &TemplateIdentity::variant);
+                if (same != today.templates.end() && same->hash() == negative.source.hash())
+                    names.insert(candidate_name(negative.config, negative.problem_key));
+            }
+        } catch (const std::exception&) {
+            continue;
+        }
     }
     return names;
 }
 
-void add_closest(Explanation& out, const ProblemIdentity& problem, std::span<Store* const> stores,
-                 const DeviceIdentity& device) {
-    std::vector<std::pair<std::size_t, std::pair<std::string, std::string>>> found;
-    std::set<std::string> seen;
-    for (const Store* store : stores)
-        for (const Record& record :
-             store->records({.op = problem.op, .device_fp = device.fp, .winners_only = true}, {})) {
-            if (record.problem.key == problem.key || !seen.insert(record.problem.text()).second) continue;
-            const auto names = differing(problem, record.problem);
-            std::string text;
-            for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
-            // Equal fields under another key: what a caller's tensors add to it, alignment or layout.
-            found.push_back(
-                {names.size(), {record.problem.text(), text.empty() ? "alignment or layout of a tensor" : text}});
-        }
-    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (std::size_t i = 0; i < found.size() && i < 5; ++i) out.closest.push_back(found[i].second);
+void read_relatives(OpKnowledge& known, std::span<const LayeredStore> stores, std::string_view op,
+                    const DeviceIdentity& device, const std::vector<DeviceIdentity>& devices,
+                    std::span<const std::string> own) {
+    for (const DeviceIdentity& other : devices) {
+        const Similarity similar = similarity(other, device);
+        if (similar == Similarity::none || std::ranges::find(own, other.fp) != own.end()) continue;
+        const std::string fps[] = {other.fp};
+        known.relatives.push_back({.device = other,
+                                   .similarity = similar,
+                                   .snapshot = Snapshot::read(stores, op, fps, known.today),
+                                   .negatives = read_negatives(stores, op, other.fp, device, known.today)});
+    }
+    std::ranges::sort(known.relatives, {}, [&](const Relative& relative) {
+        return std::tuple{relative.similarity, std::abs(relative.device.limits.cc - device.limits.cc),
+                          unlikeness(relative.device, device), std::string_view{relative.device.fp}};
+    });
 }
 
 }  // namespace
@@ -156,73 +202,85 @@ void judge(LadderStep& step, const Instance& instance, const OpKnowledge& known)
         step.refused = "it has failed on this GPU";
 }
 
-OpKnowledge read_knowledge(std::span<Store* const> stores, const Op& op, const DeviceIdentity& device,
-                           bool predictions) {
-    OpKnowledge known;
+OpKnowledge read_knowledge(std::span<const LayeredStore> stores, const Op& op, const DeviceIdentity& device,
+                           const LadderRules& rules) {
+    OpKnowledge known{.rules = rules};
     known.today.templates = templates_of(op);
-    known.snapshot = Snapshot::read(stores, op.name, device.fp, known.today);
-    if (predictions) known.predictions = StoredPredictions::read(stores, op.name, device, known.today);
-    for (const Store* store : stores) {
+    const std::vector<DeviceIdentity> devices = devices_of(stores, op.name);
+    std::vector<std::string> own = fingerprints_of(stores, device);
+    // Whoever joined what is no one silicon is not believed.
+    std::erase_if(own, [&](const std::string& fp) {
+        const auto at = std::ranges::find(devices, fp, &DeviceIdentity::fp);
+        return at != devices.end() && at->limits.cc != device.limits.cc;
+    });
+    known.snapshot = Snapshot::read(stores, op.name, own, known.today);
+    for (const std::string& fp : own) known.negatives.merge(read_negatives(stores, op.name, fp, device, known.today));
+    read_relatives(known, stores, op.name, device, devices, own);
+    if (rules.predictions) known.predictions = StoredPredictions::read(stores, op.name, device, known.today);
+    for (const LayeredStore& layered : stores) {
         try {
-            for (const auto& version : store->compilers()) known.compilers.push_back(version);
-            for (const Negative& negative : store->negatives(op.name, device.fp)) {
-                // A failure is forgotten when its source or space changes, some also with the driver.
-                if (!negative.holds_on(device)) continue;
-                const auto same =
-                    std::find_if(known.today.templates.begin(), known.today.templates.end(),
-                                 [&](const TemplateIdentity& t) { return t.variant == negative.source.variant; });
-                if (same != known.today.templates.end() && same->hash() == negative.source.hash())
-                    known.negatives.insert(candidate_name(negative.config, negative.problem_key));
-            }
+            for (const auto& version : layered.store->compilers()) known.compilers.push_back(version);
         } catch (const std::exception&) {
-            continue;  // said already where the snapshot was read
+            continue;
         }
     }
     return known;
 }
 
-std::vector<LadderStep> ladder(const Instance& instance, const OpKnowledge& known) {
-    std::vector<LadderStep> rungs;
-    for (const SnapshotRow& row : known.snapshot.find(instance.key())) {
-        LadderStep candidate = stored_candidate(instance, known, row);
-        if (!has_name(rungs, candidate.name)) rungs.push_back(std::move(candidate));
-    }
-    add_predicted(instance, known, rungs);
-    add_defaults(instance, rungs);
-    for (LadderStep& rung : rungs)
-        rung.compilers.insert(rung.compilers.end(), known.compilers.begin(), known.compilers.end());
-    return rungs;
+// -- the ladder
+
+bool StepList::has(std::string_view name) const noexcept {
+    return std::ranges::any_of(steps_, [&](const LadderStep& step) { return step.name == name; });
 }
 
-Explanation explanation_of(const Instance& instance, std::span<Store* const> stores, const DeviceIdentity& device,
-                           bool predictions) {
-    const OpKnowledge known = read_knowledge(stores, instance.op(), device, predictions);
-    const ProblemIdentity problem = problem_of(instance);
-    Explanation out{.rung = Rung::none};
-    for (const LadderStep& candidate : ladder(instance, known)) {
-        if (out.config.empty() && candidate.rung == Rung::default_config) out.why = candidate.refused;
-        const bool chosen = candidate.refused.empty() && out.config.empty();
-        if (chosen) {
-            out.rung = candidate.rung;
-            out.config = candidate.config.text();
-            out.why = candidate.why;
-        }
-        if (candidate.rung == Rung::default_config && !chosen) continue;
-        std::string state = candidate.rung == Rung::default_config ? ""
-                            : candidate.rung == Rung::predicted    ? "not measured"
-                            : candidate.stale ? candidate.why.substr(candidate.why.find("but ") + 4)
-                                              : "fresh";
-        if (candidate.verified) state += ", verified";
-        out.rows.push_back({.rung = std::string{name_of(candidate.rung)},
-                            .problem = problem.text(),
-                            .config = candidate.config.text(),
-                            .time_us = candidate.time_us,
-                            .state = std::move(state),
-                            .refused = candidate.refused,
-                            .chosen = chosen});
-    }
-    if (out.rung >= Rung::predicted) add_closest(out, problem, stores, device);
-    return out;
+void StepList::add(LadderStep step, const std::set<std::string>* elsewhere) {
+    judge(step, instance_, known_);
+    if (step.refused.empty() && known_.rules.only_local && step.imported)
+        step.refused = "it was measured elsewhere, and only what was measured here is wanted";
+    if (step.refused.empty() && elsewhere &&
+        (elsewhere->contains(step.name) || elsewhere->contains(candidate_name(step.config, {}))))
+        step.refused = fmt::format("it has failed on {}", step.device.empty() ? "such a GPU" : step.device);
+    const auto same = std::ranges::find(steps_, step.name, &LadderStep::name);
+    if (same == steps_.end() || (!same->refused.empty() && step.refused.empty())) add_judged(std::move(step));
+}
+
+void StepList::add_judged(LadderStep step) {
+    if (step.refused.empty()) ++usable_;
+    steps_.push_back(std::move(step));
+}
+
+LadderStep step_of(const Snapshot& snapshot, const SnapshotRow& row, Rung rung) {
+    LadderStep step{.rung = rung,
+                    .config = snapshot.config(row),
+                    .layer = row.layer,
+                    .verified = row.verified == Verified::verified,
+                    .stale = row.stale != 0,
+                    .imported = row.imported,
+                    .time_us = static_cast<double>(row.time_ns) / 1000.0};
+    step.compilers.emplace_back(row.nvrtc_major, row.nvrtc_minor);
+    return step;
+}
+
+std::string reservations(const Snapshot& snapshot, const SnapshotRow& row) {
+    std::string text = row.stale ? fmt::format(", but {}", snapshot.stale(row)) : "";
+    if (row.imported) text += ", elsewhere";
+    return text;
+}
+
+std::vector<LadderStep> ladder(const Instance& instance, const OpKnowledge& known, std::size_t wanted) {
+    StepList steps{instance, known, wanted};
+    add_exact(steps);
+    add_nearest(steps);
+    add_siblings(steps);
+    add_sibling_nearest(steps);
+    add_robust(steps);
+    add_family(steps);
+    add_predicted(steps);
+    add_defaults(steps);
+    std::vector<LadderStep> all = steps.take();
+    for (LadderStep& step : all)
+        step.compilers.insert(step.compilers.end(), known.compilers.begin(), known.compilers.end());
+    return all;
 }
 
 }  // namespace autotune

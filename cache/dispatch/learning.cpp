@@ -100,9 +100,10 @@ void Dispatcher::Impl::note_miss(const Instance& instance, const DeviceIdentity&
         learner->add(std::move(miss));
     }
     if (!said.insert("miss " + instance.op().name).second) return;
-    const std::string_view runs = rung == Rung::predicted ? "what a model predicts runs"
-                                  : rung == Rung::none    ? "nothing runs"
-                                                          : "the default runs";
+    const std::string_view runs = rung == Rung::predicted        ? "what a model predicts runs"
+                                  : rung == Rung::none           ? "nothing runs"
+                                  : rung == Rung::default_config ? "the default runs"
+                                                                 : "what was tuned for another problem or GPU runs";
     log(fmt::format("'{}' {} is not tuned on {}; {} (said once an op){}", instance.op().name, problem, device.name,
                     runs, learner ? "; autotune --from-misses tunes such problems" : ""));
 }

@@ -15,6 +15,8 @@ namespace autotune {
 namespace {
 
 constexpr std::size_t most_said = 4096;
+/// Stored configs that a call looks at before its default: so many in a row seldom fail.
+constexpr std::size_t most_candidates = 4;
 /// How long a reader waits for a writer's commit; the dispatcher comes back later rather than wait more.
 constexpr std::chrono::milliseconds reading_patience{1000};
 
@@ -82,28 +84,46 @@ Dispatcher::Impl::Impl(Options given) : options{std::move(given)} {
     if (calls && calls->cuDeviceGetCount(&device_count) != CUDA_SUCCESS) device_count = 0;
     if (calls) workspaces = std::make_unique<Workspaces>(*calls);
     devices.resize(static_cast<std::size_t>(std::max(device_count, 1)));
-    database_paths = options.databases;
-    if (!options.learn.empty() && std::ranges::find(database_paths, options.learn) == database_paths.end())
-        database_paths.push_back(options.learn);
-    if (options.user_database)
-        if (const auto own = Store::default_path(); !own.empty()) database_paths.push_back(own.string());
+    if (!options.embedded.empty()) {
+        try {
+            embedded = Store::open_bytes(options.embedded);
+        } catch (const Error& error) {
+            log(error.what());
+        }
+    }
+    places = find_places();
     databases = open_databases();
     if (calls) kernels = std::make_unique<Kernels>(*calls, kernel_options());
     start_threads();
 }
 
+/// A system layer counts only if it is there: whoever puts one there later has applications refresh or start again.
+std::vector<DatabasePlace> Dispatcher::Impl::find_places() const {
+    std::vector<DatabasePlace> out;
+    if (options.user_database)
+        if (const auto own = Store::default_path(); !own.empty()) out.push_back({own.string(), Layer::user});
+    for (const std::string& path : options.databases)
+        if (out.empty() || out.front().path != path) out.push_back({path, Layer::project});
+    if (!options.learn.empty() && std::ranges::find(out, options.learn, &DatabasePlace::path) == out.end())
+        out.push_back({options.learn, Layer::project});
+    std::error_code error;
+    if (options.system_database)
+        for (const std::filesystem::path& path : system_databases())
+            if (std::filesystem::exists(path, error)) out.push_back({path.string(), Layer::system});
+    return out;
+}
+
 /// The user's own folder of binaries comes first, and only it takes what is compiled: an application's is read.
 Kernels::Options Dispatcher::Impl::kernel_options() {
     Kernels::Options about{.compile = options.compile};
-    const auto own = options.user_database ? Store::default_path() : std::filesystem::path{};
-    for (auto path = database_paths.rbegin(); path != database_paths.rend(); ++path) {
-        const std::filesystem::path folder = std::filesystem::path{*path}.parent_path() / "binaries";
+    for (const DatabasePlace& place : places) {
+        const std::filesystem::path folder = std::filesystem::path{place.path}.parent_path() / "binaries";
         if (const auto why = untrusted(folder / "any")) {
-            log(fmt::format("the binaries beside '{}' are not loaded, since {}", *path, *why));
+            log(fmt::format("the binaries beside '{}' are not loaded, since {}", place.path, *why));
             continue;
         }
         about.binaries.emplace_back(folder);
-        if (options.keep_binaries && *path == own.string()) about.keep_in = BinaryStore{folder};
+        if (options.keep_binaries && place.layer == Layer::user) about.keep_in = BinaryStore{folder};
     }
     return about;
 }
@@ -135,14 +155,17 @@ void Dispatcher::Impl::log(std::string sentence) {
 
 Databases Dispatcher::Impl::open_databases() {
     Databases out;
-    for (const std::string& path : database_paths) {
+    for (const DatabasePlace& place : places) {
         try {
-            Store store = Store::open({.path = path,
-                                       .mode = Store::Mode::read,
-                                       .warn = [this](const std::string& what) { log(what); },
-                                       .patience = reading_patience});
+            Store store =
+                Store::open({.path = place.path,
+                             .mode = Store::Mode::read,
+                             .warn = [this](const std::string& what) { log(what); },
+                             .patience = reading_patience,
+                             .immutable = place.layer == Layer::system && options.system_database_is_immutable});
             out.generations.push_back(store.generation());
             out.stores.push_back(std::move(store));
+            out.layers.push_back(place.layer);
         } catch (const Error& error) {
             if (error.help() == locked_help)
                 out.locked = true;
@@ -156,9 +179,11 @@ Databases Dispatcher::Impl::open_databases() {
     return out;
 }
 
-std::vector<Store*> Dispatcher::Impl::readable() {
-    std::vector<Store*> stores;
-    for (Store& store : databases.stores) stores.push_back(&store);
+std::vector<LayeredStore> Dispatcher::Impl::readable() {
+    std::vector<LayeredStore> stores;
+    for (std::size_t i = 0; i < databases.stores.size(); ++i)
+        stores.push_back({&databases.stores[i], databases.layers[i]});
+    if (embedded) stores.push_back({&*embedded, Layer::embedded});
     return stores;
 }
 
@@ -168,7 +193,7 @@ void Dispatcher::Impl::look_for_news(Look look) {
     const bool now = look != Look::once_a_second;
     if (!now && std::chrono::steady_clock::now() - last_look < std::chrono::seconds{1}) return;
     last_look = std::chrono::steady_clock::now();
-    bool changed = now || databases.stores.size() != database_paths.size();  // one may have come into being
+    bool changed = now || databases.stores.size() != places.size();  // one may have come into being
     bool replaced = false;
     for (std::size_t i = 0; i < databases.stores.size(); ++i) {
         try {
@@ -180,6 +205,7 @@ void Dispatcher::Impl::look_for_news(Look look) {
         }
     }
     if (!changed) return;
+    if (now) places = find_places();
     Databases next = open_databases();
     if (next.locked) return;
     const bool same = !now && !replaced && !databases.locked && next.generations == databases.generations;
@@ -193,7 +219,7 @@ void Dispatcher::Impl::look_for_news(Look look) {
 const OpKnowledge& Dispatcher::Impl::known(const Op& op, const DeviceIdentity& device) {
     OpKnowledge& knows = knowledge[op.name + ' ' + device.fp];
     if (knows.today.templates.empty() || (!knows.snapshot.complete() && !frozen))
-        knows = read_knowledge(readable(), op, device, options.predictions);
+        knows = read_knowledge(readable(), op, device, rules());
     return knows;
 }
 
@@ -235,17 +261,19 @@ std::shared_ptr<Plan> Dispatcher::Impl::plan_of(const Call& call, const Instance
     plan->repeatable = !variant || variant->idempotent;
     fill_plan(*plan, instance, candidate.config, *kernels, *set, call.scalars.size());
     std::string why = candidate.why;
-    const bool other_compiler = candidate.rung == Rung::exact && set->compiled_otherwise;
+    const bool measured = candidate.rung < Rung::predicted && candidate.layer != Layer::pinned;
+    const bool other_compiler = measured && !candidate.stale && set->compiled_otherwise;
+    const Rung rung = other_compiler && candidate.rung == Rung::exact ? Rung::exact_stale : candidate.rung;
     if (other_compiler) why += ", but measured with another NVRTC than compiled it now";
     plan->decided = {.op = instance.op().name,
                      .device_fp = device_state(call.device).identity.fp,
                      .problem_key = instance.key(),
                      .problem = instance.problem().text(),
                      .config = candidate.config,
-                     .rung = other_compiler ? Rung::exact_stale : candidate.rung,
+                     .rung = rung,
                      .verified = candidate.verified,
                      .stale = candidate.stale || other_compiler};
-    plan->decision = {.rung = other_compiler ? Rung::exact_stale : candidate.rung,
+    plan->decision = {.rung = rung,
                       .layer = candidate.layer,
                       .verified = candidate.verified,
                       .stale = candidate.stale || other_compiler,
@@ -334,8 +362,9 @@ Decision Dispatcher::Impl::resolve(Call call, const Failure& failure) {
 std::vector<LadderStep> Dispatcher::Impl::steps_of(const Call& call, const Instance& instance,
                                                    const DeviceIdentity& device) {
     const OpKnowledge& knows = known(*call.site.op, device);
-    std::vector<LadderStep> steps = ladder(instance, knows);
+    std::vector<LadderStep> steps = ladder(instance, knows, most_candidates);
     put_decided_first(steps, instance, knows, device);
+    put_forced_first(steps, instance, knows);
     return steps;
 }
 

@@ -20,6 +20,9 @@ public:
         order.config_hash = config.hash;
         order.template_hash = source.hash;
         order.run_uuid = run_of(view);
+        order.layer = static_cast<int>(layer_);
+        // What an application brings along was measured where it was made.
+        order.local = order.local && layer_ != Layer::embedded;
         found_.push_back({problem_of(view.problem_key),
                           order,
                           {.config = config.number,
@@ -30,11 +33,15 @@ public:
                            .time_ns = view.time_ns,
                            .default_ns = view.default_ns.value_or(0),
                            .verified = view.verified,
-                           .imported = !view.order.local}});
+                           .imported = !order.local,
+                           .layer = layer_}});
     }
 
-    /// The addresses of one store's parts mean nothing in the next one's scan.
-    void next_store() { parts_.clear(); }
+    /// The addresses of one scan's parts mean nothing in the next.
+    void next_scan(Layer layer) {
+        parts_.clear();
+        layer_ = layer;
+    }
 
     Snapshot finish() {
         std::sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) {
@@ -122,6 +129,7 @@ private:
     }
 
     Snapshot out_;
+    Layer layer_ = Layer::project;
     std::vector<Found> found_;
     std::unordered_map<const void*, Part> parts_;  ///< of the store that is being scanned
     std::unordered_map<std::string, std::uint32_t> numbers_, reasons_;
@@ -129,19 +137,29 @@ private:
     std::string name_;
 };
 
-Snapshot Snapshot::read(std::span<Store* const> stores, std::string_view op, std::string_view device_fp,
-                        const Today& today) {
+Snapshot Snapshot::read(std::span<const LayeredStore> stores, std::string_view op,
+                        std::span<const std::string> device_fps, const Today& today) {
     Builder builder;
-    for (Store* store : stores) {
+    for (const LayeredStore& layered : stores) {
         try {
-            store->scan({.op = std::string{op}, .device_fp = std::string{device_fp}}, today,
-                        [&](const RecordView& view) { builder.add(view); });
+            for (const std::string& fp : device_fps) {
+                builder.next_scan(layered.layer);
+                layered.store->scan({.op = std::string{op}, .device_fp = fp}, today,
+                                    [&](const RecordView& view) { builder.add(view); });
+            }
         } catch (const std::exception&) {
             builder.out().complete_ = false;  // locked just now, or damaged: what was read so far stands
         }
-        builder.next_store();
     }
     return builder.finish();
+}
+
+Snapshot Snapshot::read(std::span<Store* const> stores, std::string_view op, std::string_view device_fp,
+                        const Today& today) {
+    std::vector<LayeredStore> layered;
+    for (Store* store : stores) layered.push_back({store});
+    const std::string fps[] = {std::string{device_fp}};
+    return read(layered, op, fps, today);
 }
 
 std::size_t Snapshot::bytes() const noexcept {

@@ -7,10 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "autotune/dispatcher.h"
 #include "cache/dispatch/hashing.h"
 #include "cache/store/store.h"
 
 namespace autotune {
+
+/// A database, and which layer it is.
+struct LayeredStore {
+    Store* store = nullptr;
+    Layer layer = Layer::project;
+};
 
 /// A stored config as the dispatcher needs it: 40 bytes, so that 50 000 of them with their keys stay below 10 MiB.
 struct SnapshotRow {
@@ -21,6 +28,7 @@ struct SnapshotRow {
     std::int64_t time_ns = 0, default_ns = 0;  ///< default_ns 0: not known
     Verified verified = Verified::checked;
     bool imported = false;
+    Layer layer = Layer::project;
 };
 
 /// All that the databases know of one op on one kind of device, in a table that never changes: built aside, published
@@ -32,8 +40,11 @@ public:
         std::uint32_t first_row = 0, row_count = 0;
     };
 
-    /// The rows of the stores for the op and device; stores that cannot be read just now are left out and `complete`
-    /// says so.
+    /// The rows of the stores for the op and a device, which may have several fingerprints; stores that cannot be read
+    /// just now are left out and `complete` says so.
+    static Snapshot read(std::span<const LayeredStore> stores, std::string_view op,
+                         std::span<const std::string> device_fps, const Today& today);
+    /// Of stores of one layer.
     static Snapshot read(std::span<Store* const> stores, std::string_view op, std::string_view device_fp,
                          const Today& today);
 

@@ -21,7 +21,7 @@ struct PredictedRow {
     PredictedConfig value;
 };
 
-PredictedRow row_of(const RecordView& view, const DeviceIdentity& device) {
+PredictedRow row_of(const RecordView& view, const DeviceIdentity& device, Layer layer) {
     return {
         .group = {!view.stale.empty(), unlikeness(*view.device, device), view.device->fp, -view.environment->emulator},
         .hash = view.config->variant + ' ' + std::string{view.order.config_hash},
@@ -30,7 +30,8 @@ PredictedRow row_of(const RecordView& view, const DeviceIdentity& device) {
                   .stale = std::string{view.stale},
                   .nvrtc_major = view.environment->nvrtc_major,
                   .nvrtc_minor = view.environment->nvrtc_minor,
-                  .time_us = static_cast<double>(view.time_ns) / 1000.0}};
+                  .time_us = static_cast<double>(view.time_ns) / 1000.0,
+                  .layer = layer}};
 }
 
 std::vector<PredictedConfig> best_group(std::vector<PredictedRow>& rows) {
@@ -45,15 +46,16 @@ std::vector<PredictedConfig> best_group(std::vector<PredictedRow>& rows) {
 
 }  // namespace
 
-StoredPredictions StoredPredictions::read(std::span<Store* const> stores, std::string_view op,
+StoredPredictions StoredPredictions::read(std::span<const LayeredStore> stores, std::string_view op,
                                           const DeviceIdentity& device, const Today& today) {
     std::map<std::vector<std::byte>, std::vector<PredictedRow>> found;
-    for (const Store* store : stores) {
+    for (const LayeredStore& layered : stores) {
         try {
-            store->scan({.op = std::string{op}, .predicted = true}, today, [&](const RecordView& view) {
+            layered.store->scan({.op = std::string{op}, .predicted = true}, today, [&](const RecordView& view) {
                 // What no machine of the user's has run, not even emulated, is no better than the default.
                 if (view.device->limits.cc != device.limits.cc || view.verified == Verified::elsewhere) return;
-                found[{view.problem_key.begin(), view.problem_key.end()}].push_back(row_of(view, device));
+                found[{view.problem_key.begin(), view.problem_key.end()}].push_back(
+                    row_of(view, device, layered.layer));
             });
         } catch (const std::exception&) {
             continue;  // the records of that store say so

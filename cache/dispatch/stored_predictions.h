@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cache/store/store.h"
+#include "cache/dispatch/snapshot.h"
 
 namespace autotune {
 
@@ -19,6 +19,7 @@ struct PredictedConfig {
     std::string stale{};  ///< why it is of another op or compiler than today's; empty: fresh
     int nvrtc_major = 0, nvrtc_minor = 0;
     double time_us = 0;
+    Layer layer = Layer::project;
 };
 
 /// What models say of one op on GPUs of one capability: a few rows, looked at where no record answers.
@@ -27,8 +28,8 @@ public:
     /// Of each problem those of one part and one model, since times of two are not comparable: fresh ones before stale
     /// ones, then of the part that is most like the device, then of the newest model. Stores that cannot be read just
     /// now are left out.
-    static StoredPredictions read(std::span<Store* const> stores, std::string_view op, const DeviceIdentity& device,
-                                  const Today& today);
+    static StoredPredictions read(std::span<const LayeredStore> stores, std::string_view op,
+                                  const DeviceIdentity& device, const Today& today);
 
     /// Fastest first; empty: none.
     std::span<const PredictedConfig> find(std::span<const std::byte> problem_key) const;

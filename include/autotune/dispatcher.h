@@ -163,17 +163,24 @@ struct TuneRequest {
 /// What the ladder saw for one problem, for `autotune why`.
 struct Explanation {
     struct Row {
-        std::string rung;  ///< of rung_names
-        std::string problem, config;
-        double time_us = 0;
-        std::string state;    ///< "fresh, verified"; why it is stale
-        std::string refused;  ///< why it can't be used here; empty: it can
+        std::string rung;             ///< of rung_names
+        std::string problem, config;  ///< the problem that it was measured on
+        double time_us = 0;           ///< 0: on many problems
+        std::string state;            ///< "fresh, verified"; why it is stale
+        std::string refused;          ///< why it can't be used here; empty: it can
         bool chosen = false;
+        std::string layer;    ///< of layer_names
+        std::string device;   ///< "NVIDIA H200": where it was measured
+        std::string why;      ///< one sentence
+        double distance = 0;  ///< Decision::distance
+        bool imported = false;
     };
     Rung rung = Rung::default_config;
+    Layer layer = Layer::op;
     std::string config, why;
     std::vector<Row> rows;
-    /// The stored problems that come closest, with what differs: {"rows=4096 cols=4096 dtype=bf16", "rows"}.
+    /// The stored problems that come closest where the answer is not exact, with what differs:
+    /// {"rows=4096 cols=4096 dtype=bf16", "rows 4096 there, 8192 here, measured on NVIDIA A100: SM count 108 vs 132"}.
     std::vector<std::pair<std::string, std::string>> closest;
 };
 
@@ -191,9 +198,21 @@ struct Explanation {
 class Dispatcher {
 public:
     struct Options {
-        /// Database files; rows of all compete. One that is no database of ours is ignored with a line in the log.
+        /// Database files of the project. Rows of all layers compete: at one rung what is more trustworthy wins, of
+        /// equals the nearer layer, then the faster. A file that is no database of ours is ignored with a line in the
+        /// log.
         std::vector<std::string> databases{};
-        bool user_database = true;   ///< the user's own as well: AUTOTUNE_DB, or ~/.cache/autotune/1/tune.db
+        bool user_database = true;  ///< the user's own as well: AUTOTUNE_DB, or ~/.cache/autotune/1/tune.db
+        /// And the machine's: AUTOTUNE_SYSTEM_DB, or autotune/1/tune.db in XDG_DATA_DIRS. Never written to.
+        bool system_database = true;
+        /// The machine's database changes in no way while this dispatcher lives: no lock is taken and no change seen.
+        /// Wrong answers follow where it does change.
+        bool system_database_is_immutable = false;
+        /// A database as bytes (`autotune db export` makes one), for applications that bring their tuning along. Read
+        /// where it lies: it must outlive the dispatcher. What is no database of ours is ignored with a line in the
+        /// log.
+        std::span<const std::byte> embedded{};
+        bool only_local = false;     ///< refuses what was measured elsewhere: imported and embedded rows
         const OpSet* ops = nullptr;  ///< null: the built-in ops. Must outlive the dispatcher
         bool predictions = true;     ///< where nothing was measured, what a model predicts goes before the default
         bool compile = true;         ///< with NVRTC, where a kernel's binary is not stored
@@ -269,9 +288,18 @@ public:
     /// GPUs. Takes time that grows with the problems remembered.
     std::uint64_t decision_hash() const;
 
+    /// Has calls of an op whose problems have these values run this config ("warp_row THREADS=256 VEC=8"), whatever
+    /// databases say: for experiments that must not tune themselves. Where it is not valid, or has failed, the call
+    /// goes on to the databases, with a line in the log. Of several pins that fit the last one counts. Throws
+    /// Error{usage} for an unknown op, field, variant, parameter or value, and while frozen.
+    void pin(std::string_view op, const FieldValues& fields, std::string_view config);
+    /// Drops every pin of the op; whether there was one. Throws Error{usage} while frozen.
+    bool unpin(std::string_view op);
+
     /// Calls answered by each rung.
     std::array<std::uint64_t, rung_names.size()> counts() const noexcept;
-    /// Problems that ran the default or a prediction for want of a record, each once, at most 4096.
+    /// Problems that ran what was borrowed, predicted or the default, for want of a record of their own, each once, at
+    /// most 4096.
     std::vector<Miss> misses() const;
 
     /// How a problem would be answered on a GPU. Throws Error{usage}, Error{device} where there is no such GPU.

@@ -135,16 +135,17 @@ void DispatchSetting::predicted(std::int64_t n, const std::vector<std::pair<Conf
     store.finish_run(run, end);
 }
 
-void DispatchSetting::put_binary(const Config& config, std::int64_t n, std::pair<int, int> nvrtc) {
+void DispatchSetting::put_binary(const Config& config, std::int64_t n, std::pair<int, int> nvrtc,
+                                 const std::string& arch) {
     BinaryStore store{folder / "binaries"};
     const std::string text = config.text();
     for (const SourceSpec& source : instance(n).sources(config)) {
-        Binary binary{.key = binary_key(source, Compiler::fixed_options(), "sm_90", nvrtc.first, nvrtc.second),
+        Binary binary{.key = binary_key(source, Compiler::fixed_options(), arch, nvrtc.first, nvrtc.second),
                       .artefact = {},
                       .source = source.source,
                       .nvrtc_major = nvrtc.first,
                       .nvrtc_minor = nvrtc.second};
-        binary.artefact.arch = "sm_90";
+        binary.artefact.arch = arch;
         for (const char c : text) binary.artefact.cubin.push_back(static_cast<std::byte>(c));
         binary.artefact.cubin.push_back(std::byte{0});
         store.put(binary);
@@ -154,6 +155,7 @@ void DispatchSetting::put_binary(const Config& config, std::int64_t n, std::pair
 Dispatcher::Options DispatchSetting::options() {
     return {.databases = {(folder / "tune.db").string()},
             .user_database = false,
+            .system_database = false,
             .ops = &ops,
             .compile = false,
             .log = [this](const std::string& sentence) { logged.push_back(sentence); }};

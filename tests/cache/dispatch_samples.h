@@ -39,7 +39,8 @@ public:
     void predicted(std::int64_t n, const std::vector<std::pair<Config, double>>& times,
                    const std::string& part = "twin", int sm_count = 0, int model = 1);
     /// Puts a binary where the dispatcher looks, its bytes the config's text.
-    void put_binary(const Config& config, std::int64_t n, std::pair<int, int> nvrtc = {13, 0});
+    void put_binary(const Config& config, std::int64_t n, std::pair<int, int> nvrtc = {13, 0},
+                    const std::string& arch = "sm_90");
     Dispatcher::Options options();
     RunStart start(std::int64_t n) const;
 

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <new>
+#include <numeric>
 #include <thread>
 
 #include "autotune/error.h"
@@ -332,11 +333,12 @@ TEST_F(Dispatching, UnderCaptureLoadedKernelsRunAndNothingIsLoadedOrAllocated) {
 }
 
 TEST_F(Dispatching, UnderCaptureAProblemThatIsNotReadyGetsTheLoadedDefault) {
-    tuned(2048, {{vector_config(8, 128), 40.0}});
-    put_binary(vector_config(8, 128), 2048);
     Dispatcher dispatcher{options()};
     const Handle handle = dispatcher.prepare("scale");
     launch(dispatcher, handle, 1024);  // loads the default
+    tuned(2048, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 2048);
+    dispatcher.refresh();
     const CUstream stream = stream_number(5);
     driver.capturing = {stream};
     EXPECT_EQ(launch(dispatcher, handle, 2048, stream).rung, Rung::default_config);
@@ -415,6 +417,8 @@ TEST_F(Dispatching, SeveralDevicesOfDifferentKindsEachGetTheirOwnAnswer) {
     EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
     driver.current_device = 1;
     driver.sm_count = 66;
+    put_binary(vector_config(4), 1024, {13, 0}, "sm_80");
+    driver.attributes[{1, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR}] = 8;
     EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::default_config);
     driver.current_device = 0;
     EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
@@ -477,10 +481,10 @@ TEST_F(Dispatching, ATunedConfigRunsWhereNoDefaultDoes) {
     Dispatcher dispatcher{options()};
     const Handle handle = dispatcher.prepare("scale");
     EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
-    const Decision none = launch(dispatcher, handle, 2048);
+    const Decision none = launch(dispatcher, handle, 1022);  // 8 does not divide it
     EXPECT_EQ(none.rung, Rung::none);
     EXPECT_NE(none.why.find("no variant of 'scale' runs at its defaults"), std::string_view::npos) << none.why;
-    const Explanation why = dispatcher.explain("scale", {{"n", std::int64_t{2048}}});
+    const Explanation why = dispatcher.explain("scale", {{"n", std::int64_t{1022}}});
     EXPECT_EQ(why.rung, Rung::none);
     EXPECT_EQ(why.why, none.why);
 }
@@ -544,8 +548,8 @@ TEST_F(Dispatching, ThreadsDispatchWhileTheDatabaseChangesUnderThem) {
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(failures, 0);
     const auto counts = dispatcher.counts();
-    EXPECT_EQ(counts[static_cast<std::size_t>(Rung::exact)] + counts[static_cast<std::size_t>(Rung::default_config)],
-              4u * 400 * 2);
+    EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}), 4u * 400 * 2);
+    EXPECT_GE(counts[static_cast<std::size_t>(Rung::exact)], 4u * 400);
     EXPECT_EQ(counts[static_cast<std::size_t>(Rung::none)], 0u);
 }
 
@@ -632,7 +636,8 @@ TEST_F(Dispatching, APredictionThatFailedOnThisGpuOrIsNotValidHereIsNotUsed) {
     predicted(1022, {{vector_config(8, 128), 40.0}});  // 8 does not divide 1022
     predicted(1024, {{vector_config(8, 128), 40.0}});
     put_binary(vector_config(8, 128), 1024);
-    tuned(4096, {{vector_config(4), 40.0}});  // of this GPU something is known, so a failure on it can be kept
+    // Of this GPU something is known, so a failure on it can be kept; there is nothing in it to borrow.
+    tuned(4096, {{vector_config(4), 99.0}});
     Dispatcher dispatcher{options()};
     const Handle handle = dispatcher.prepare("scale");
     EXPECT_EQ(launch(dispatcher, handle, 1022).rung, Rung::default_config);
@@ -697,11 +702,11 @@ TEST_F(Dispatching, ExplainsAnAnswerAndWhatCameClose) {
     ASSERT_EQ(exact.rows.size(), 1u);
     EXPECT_TRUE(exact.rows.front().chosen);
     EXPECT_EQ(exact.rows.front().state, "fresh, verified");
-    const Explanation miss = dispatcher.explain("scale", {{"n", std::int64_t{4096}}});
+    const Explanation miss = dispatcher.explain("scale", {{"n", std::int64_t{1022}}});
     EXPECT_EQ(miss.rung, Rung::default_config);
     ASSERT_EQ(miss.closest.size(), 1u);
     EXPECT_EQ(miss.closest.front().first, "n=1024 dtype=f32");
-    EXPECT_EQ(miss.closest.front().second, "n");
+    EXPECT_EQ(miss.closest.front().second, "n 1024 there, 1022 here");
 }
 
 // -- snapshots

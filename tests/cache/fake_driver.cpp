@@ -25,7 +25,9 @@ void forbidden_in_capture(const char* call) {
     if (!current->capturing.empty()) current->calls_in_capture.emplace_back(call);
 }
 
-int attribute_of(CUdevice_attribute which) {
+int attribute_of(CUdevice_attribute which, CUdevice device) {
+    const auto given = current->attributes.find({device, which});
+    if (given != current->attributes.end()) return given->second;
     switch (which) {
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
             return 9;
@@ -81,8 +83,8 @@ void fill_device_calls(DriverCalls& calls) {
         std::strncpy(name, "NVIDIA H200", static_cast<std::size_t>(size));
         return CUDA_SUCCESS;
     };
-    calls.cuDeviceGetAttribute = [](int* value, CUdevice_attribute which, CUdevice) {
-        *value = attribute_of(which);
+    calls.cuDeviceGetAttribute = [](int* value, CUdevice_attribute which, CUdevice device) {
+        *value = attribute_of(which, device);
         return CUDA_SUCCESS;
     };
     calls.cuDeviceTotalMem = [](std::size_t* bytes, CUdevice) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "device/driver.h"
@@ -39,8 +40,9 @@ public:
     int devices = 1;
     int current_device = 0;
     int sm_count = 132;
-    std::size_t argument_count = 0;  ///< how many arguments of a launch to copy
-    bool record = true;              ///< false: launches return at once, for counting and timing
+    std::map<std::pair<int, int>, int> attributes{};  ///< by ordinal and attribute, where it is not as below
+    std::size_t argument_count = 0;                   ///< how many arguments of a launch to copy
+    bool record = true;                               ///< false: launches return at once, for counting and timing
 
     /// How long a launch of this binary takes on the GPU, in microseconds, and what it writes to its second argument:
     /// `bytes_written` of floats of that value. Empty: nothing, 1.
