@@ -84,7 +84,8 @@ void Dispatcher::Impl::put_decided_first(std::vector<LadderStep>& steps, const I
     if (own) decided = adopted.find(op, instance.key(), device.fp);
     if (!decided || (own && decided->device_fp != device.fp)) return;
     // A record that came since is of a longer search, or of this very one.
-    if (own && std::ranges::any_of(steps, [](const LadderStep& s) { return s.rung == Rung::exact && s.refused.empty(); }))
+    if (own &&
+        std::ranges::any_of(steps, [](const LadderStep& s) { return s.rung == Rung::exact && s.refused.empty(); }))
         return;
     const bool elsewhere = decided->device_fp != device.fp;
     LadderStep step{.rung = elsewhere ? std::max(decided->rung, Rung::exact_stale) : decided->rung,
@@ -94,6 +95,7 @@ void Dispatcher::Impl::put_decided_first(std::vector<LadderStep>& steps, const I
                     .why = own ? std::string{"measured by this process, in its own calls"}
                                : fmt::format("decided by another process{}, where it was '{}'",
                                              elsewhere ? " on another GPU" : "", name_of(decided->rung))};
+    step.layer = Layer::pinned;
     judge(step, instance, knows);
     if (!step.refused.empty()) return;
     const auto same = std::ranges::find(steps, step.name, &LadderStep::name);

@@ -1,6 +1,7 @@
 // Goal: want of a record is met as the application says, and what calls find out is written down once, by one thread.
 // Method: a tuner that is a function of the test, a driver that is a table; all of it runs under the thread sanitizer.
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -321,6 +322,34 @@ TEST_F(TuningDispatcher, WhatMayPassIsNotRemembered) {
     status = CUDA_SUCCESS;
     Dispatcher dispatcher{o};
     EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024, stream).rung, Rung::exact);
+}
+
+TEST_F(TuningDispatcher, ARowWhoseChecksumFailsIsAMissAndGoesWithTheNextWrite) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    tuned(2048, {{vector_config(2, 64), 40.0}});
+    const auto execute = [&](const char* sql) {
+        sqlite3* database = nullptr;
+        ASSERT_EQ(sqlite3_open((folder / "tune.db").c_str(), &database), SQLITE_OK);
+        EXPECT_EQ(sqlite3_exec(database, sql, nullptr, nullptr, nullptr), SQLITE_OK);
+        sqlite3_close(database);
+    };
+    execute("UPDATE record SET time_ns = time_ns + 1 WHERE problem = (SELECT min(problem) FROM record)");
+    const auto rows = [&] {
+        return Store::open({.path = folder / "tune.db", .mode = Store::Mode::read}).row_counts().at("record");
+    };
+    Dispatcher::Options o = on_miss(OnMiss::run_default);
+    o.learn = folder / "tune.db";
+    driver.on_launch = [](const std::string& binary) {
+        return binary == vector_config(2, 64).text() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+    };
+    ASSERT_EQ(rows(), 2);
+    {
+        Dispatcher dispatcher{o};
+        const Handle handle = dispatcher.prepare("scale");
+        EXPECT_NE(launch(dispatcher, handle, 1024, stream).rung, Rung::exact);
+        EXPECT_NE(launch(dispatcher, handle, 2048, stream).rung, Rung::exact) << "a failure is to be written";
+    }
+    EXPECT_EQ(rows(), 1);
 }
 
 TEST_F(TuningDispatcher, ADatabaseThatTakesNothingIsSaidAndStopsNobody) {
