@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "autotune/dispatcher.h"
+#include "cache/dispatch/bundled.h"
 #include "cache/dispatch/call_site.h"
 #include "cache/dispatch/decisions.h"
 #include "cache/dispatch/grace.h"
@@ -105,6 +106,7 @@ struct Dispatcher::Impl {
     std::vector<DatabasePlace> places;  ///< of databases, the nearest layer first
     Databases databases;
     std::optional<Store> embedded;
+    std::unique_ptr<Bundled> bundled;
     std::chrono::steady_clock::time_point last_look{};
     std::unique_ptr<Kernels> kernels;
     std::vector<std::unique_ptr<CallSite>> sites;

@@ -21,6 +21,14 @@ namespace {
 /// What a tuner compiles the source for, so that what was measured is what runs.
 std::string arch_of(const SourceSpec& source, int cc) { return source.arch.empty() ? arch_name(cc) : source.arch; }
 
+/// Whose code also runs on this part. Code for a target such as sm_90a runs on no other.
+std::vector<std::string> earlier_archs(const SourceSpec& source, int cc) {
+    std::vector<std::string> archs;
+    if (source.arch.empty())
+        for (int minor = cc % 10 - 1; minor >= 0; --minor) archs.push_back(arch_name(cc / 10 * 10 + minor));
+    return archs;
+}
+
 }  // namespace
 
 Kernels::~Kernels() {
@@ -31,18 +39,43 @@ std::optional<KernelSet> Kernels::get(const Instance& instance, const Config& co
                                       std::span<const std::pair<int, int>> versions, bool loaded_only) {
     KernelSet set{.device = device};
     for (const SourceSpec& source : instance.sources(config)) {
-        LoadedLibrary* found = library(source, instance.limits().cc, versions, loaded_only);
+        const auto [found, for_earlier_part] = library(source, instance.limits().cc, versions, loaded_only);
         if (!found) return std::nullopt;
-        if (!versions.empty() && versions.front() != std::pair{found->nvrtc_major, found->nvrtc_minor})
+        if (for_earlier_part ||
+            (!versions.empty() && versions.front() != std::pair{found->nvrtc_major, found->nvrtc_minor}))
             set.compiled_otherwise = true;
         set.libraries.emplace(source.source, found);
     }
     return set;
 }
 
-LoadedLibrary* Kernels::library(const SourceSpec& source, int cc, std::span<const std::pair<int, int>> versions,
+Kernels::Found Kernels::library(const SourceSpec& source, int cc, std::span<const std::pair<int, int>> versions,
                                 bool loaded_only) {
-    const std::string name = source_key(source, Compiler::fixed_options(), arch_of(source, cc));
+    const std::string arch = arch_of(source, cc);
+    if (LoadedLibrary* found = existing(source, arch, versions, loaded_only)) return {.library = found};
+    std::string why = "compiling is switched off";
+    const Nvrtc* compiler = options_.compile && !loaded_only ? nvrtc_if_present(&why) : nullptr;
+    if (!compiler)
+        for (const std::string& earlier : earlier_archs(source, cc))
+            if (LoadedLibrary* found = existing(source, earlier, versions, loaded_only))
+                return {.library = found, .for_earlier_part = true};
+    if (loaded_only) return {};
+    if (!compiler)
+        throw Error{Error::Kind::compile,
+                    options_.compile
+                        ? fmt::format("no binary of '{}' is stored and there is no compiler ({})", source.source, why)
+                        : fmt::format("no binary of '{}' is stored and {}", source.source, why)};
+    // Under what was asked for: an NVRTC older than the GPU makes code for an earlier architecture, and is not asked
+    // for it again.
+    const std::string key = binary_key(source, Compiler::fixed_options(), arch, compiler->major, compiler->minor);
+    LoadedLibrary* made = load(
+        compile_once(key, options_.keep_in ? &*options_.keep_in : nullptr, [&] { return compiled(source, cc, key); }));
+    return {.library = made};
+}
+
+LoadedLibrary* Kernels::existing(const SourceSpec& source, const std::string& arch,
+                                 std::span<const std::pair<int, int>> versions, bool loaded_only) {
+    const std::string name = source_key(source, Compiler::fixed_options(), arch);
     std::vector<std::string> keys;  // of the versions that were named, in their order
     for (const auto& [major, minor] : versions) keys.push_back(fmt::format("{}-{}.{}", name, major, minor));
 
@@ -55,29 +88,25 @@ LoadedLibrary* Kernels::library(const SourceSpec& source, int cc, std::span<cons
     if (const auto found = loaded_.lower_bound(name); found != loaded_.end() && found->first.starts_with(name))
         return found->second.get();
     if (loaded_only) return nullptr;
-    for (const BinaryStore& store : options_.binaries)
-        for (const std::string& key : store.keys_of(name))
-            if (const auto binary = store.get(key)) return load(*binary);
-
-    if (!options_.compile)
-        throw Error{Error::Kind::compile,
-                    fmt::format("no binary of '{}' is stored and compiling is switched off", source.source)};
-    std::string why;
-    if (!nvrtc_if_present(&why))
-        throw Error{Error::Kind::compile,
-                    fmt::format("no binary of '{}' is stored and there is no compiler ({})", source.source, why)};
-    const Nvrtc& compiler = nvrtc();
-    // Under what was asked for: an NVRTC older than the GPU makes code for an earlier architecture, and is not asked
-    // for it again.
-    const std::string key =
-        binary_key(source, Compiler::fixed_options(), arch_of(source, cc), compiler.major, compiler.minor);
-    return load(
-        compile_once(key, options_.keep_in ? &*options_.keep_in : nullptr, [&] { return compiled(source, cc, key); }));
+    const auto binary = stored_of_any_version(name);
+    return binary ? load(*binary) : nullptr;
 }
 
 std::optional<Binary> Kernels::stored(std::string_view key) const {
     for (const BinaryStore& store : options_.binaries)
         if (auto binary = store.get(key)) return binary;
+    for (const Bundle* bundle : options_.bundles)
+        if (auto binary = bundle->binary(key)) return binary;
+    return std::nullopt;
+}
+
+std::optional<Binary> Kernels::stored_of_any_version(std::string_view name) const {
+    for (const BinaryStore& store : options_.binaries)
+        for (const std::string& key : store.keys_of(name))
+            if (auto binary = store.get(key)) return binary;
+    for (const Bundle* bundle : options_.bundles)
+        for (const std::string& key : newest_first(bundle->binary_keys(), name))
+            if (auto binary = bundle->binary(key)) return binary;
     return std::nullopt;
 }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cache/sharing/bundle.h"
 #include "cache/store/binaries.h"
 #include "device/compiler.h"
 #include "device/driver.h"
@@ -30,15 +31,17 @@ struct LoadedLibrary {
 struct KernelSet {
     std::map<std::string, LoadedLibrary*, std::less<>> libraries{};
     int device = 0;
-    bool compiled_otherwise = false;  ///< by another NVRTC than was asked for first
+    bool compiled_otherwise = false;  ///< by another NVRTC than was asked for first, or for an earlier part
 };
 
 /// Kernels by what they are made from. Each is loaded once a process; a binary comes from the folders of stored ones,
-/// or is compiled when there is none. One thread at a time.
+/// or a bundle, or is compiled when there is none. Without a compiler one for an earlier part of the same major
+/// capability does, unless the source names its target. One thread at a time.
 class Kernels {
 public:
     struct Options {
         std::vector<BinaryStore> binaries{};   ///< searched in order
+        std::vector<const Bundle*> bundles{};  ///< then these
         std::optional<BinaryStore> keep_in{};  ///< takes what is compiled
         bool compile = true;
     };
@@ -63,9 +66,16 @@ public:
     int blocks_per_sm(const KernelSet& set, const Launch& launch);
 
 private:
-    LoadedLibrary* library(const SourceSpec& source, int cc, std::span<const std::pair<int, int>> versions,
-                           bool loaded_only);
+    struct Found {
+        LoadedLibrary* library = nullptr;  ///< null: it would have to be loaded
+        bool for_earlier_part = false;
+    };
+    Found library(const SourceSpec& source, int cc, std::span<const std::pair<int, int>> versions, bool loaded_only);
+    /// What there is for this arch, loaded or, unless loaded_only, stored; null: nothing.
+    LoadedLibrary* existing(const SourceSpec& source, const std::string& arch,
+                            std::span<const std::pair<int, int>> versions, bool loaded_only);
     std::optional<Binary> stored(std::string_view key) const;
+    std::optional<Binary> stored_of_any_version(std::string_view source_key) const;
     Binary compiled(const SourceSpec& source, int cc, const std::string& key);
     LoadedLibrary* load(const Binary& binary);
     CUkernel kernel(LoadedLibrary& library, const std::string& entry);

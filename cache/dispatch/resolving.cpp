@@ -93,6 +93,7 @@ Dispatcher::Impl::Impl(Options given) : options{std::move(given)} {
     }
     places = find_places();
     databases = open_databases();
+    bundled = open_bundles(options, [this](const std::string& what) { log(what); });
     if (calls) kernels = std::make_unique<Kernels>(*calls, kernel_options());
     start_threads();
 }
@@ -125,6 +126,7 @@ Kernels::Options Dispatcher::Impl::kernel_options() {
         about.binaries.emplace_back(folder);
         if (options.keep_binaries && place.layer == Layer::user) about.keep_in = BinaryStore{folder};
     }
+    for (const Bundle& bundle : bundled->with_code) about.bundles.push_back(&bundle);
     return about;
 }
 
@@ -140,6 +142,7 @@ Dispatcher::Impl::~Impl() {
     static_cast<void>(learner.release());
     static_cast<void>(kernels.release());  // a child of a fork may not call the driver
     static_cast<void>(workspaces.release());
+    static_cast<void>(bundled.release());
     static_cast<void>(new Databases{std::move(databases)});  // nor close its parent's connections
 }
 
@@ -184,6 +187,7 @@ std::vector<LayeredStore> Dispatcher::Impl::readable() {
     for (std::size_t i = 0; i < databases.stores.size(); ++i)
         stores.push_back({&databases.stores[i], databases.layers[i]});
     if (embedded) stores.push_back({&*embedded, Layer::embedded});
+    if (bundled->records) stores.push_back({&*bundled->records, Layer::embedded});
     return stores;
 }
 
@@ -264,7 +268,7 @@ std::shared_ptr<Plan> Dispatcher::Impl::plan_of(const Call& call, const Instance
     const bool measured = candidate.rung < Rung::predicted && candidate.layer != Layer::pinned;
     const bool other_compiler = measured && !candidate.stale && set->compiled_otherwise;
     const Rung rung = other_compiler && candidate.rung == Rung::exact ? Rung::exact_stale : candidate.rung;
-    if (other_compiler) why += ", but measured with another NVRTC than compiled it now";
+    if (other_compiler) why += ", but measured with another NVRTC or for another part than it is compiled with now";
     plan->decided = {.op = instance.op().name,
                      .device_fp = device_state(call.device).identity.fp,
                      .problem_key = instance.key(),

@@ -104,13 +104,13 @@ std::vector<std::byte> make_bundle(const BundleContents& contents, const Signing
     }
     const std::vector<std::byte> text = bytes_of(manifest.dump());
     std::vector<std::byte> out = bytes_of(bundle_magic);
-    append_number(out, static_cast<std::uint32_t>(key ? sizeof(Signature) : 0));
+    append_number(out, static_cast<std::uint32_t>(key ? sizeof(KeySignature) : 0));
     append_number(out, static_cast<std::uint64_t>(text.size()));
     const std::vector<std::byte> digest = from_hex(sha256_hex(std::span{text}));
     out.insert(out.end(), digest.begin(), digest.end());
     out.insert(out.end(), text.begin(), text.end());
     if (key) {
-        const Signature signature = key->sign(text);
+        const KeySignature signature = key->sign(text);
         out.insert(out.end(), signature.begin(), signature.end());
     }
     for (const NewPart& part : parts) out.insert(out.end(), part.bytes.begin(), part.bytes.end());
@@ -149,7 +149,7 @@ Bundle Bundle::parse(std::span<const std::byte> bytes, std::string name) {
     if (bytes.size() < bundle_head_size) bundle.refuse("its head is cut off");
     const auto signature_size = number_at<std::uint32_t>(bytes, 8);
     const auto manifest_size = number_at<std::uint64_t>(bytes, 12);
-    if (signature_size != 0 && signature_size != sizeof(Signature))
+    if (signature_size != 0 && signature_size != sizeof(KeySignature))
         bundle.refuse(fmt::format("its head speaks of a signature of {} bytes", signature_size));
     if (manifest_size > most_manifest_bytes || manifest_size > bytes.size() - bundle_head_size)
         bundle.refuse(fmt::format("its head speaks of a manifest of {} bytes", manifest_size));
@@ -168,7 +168,7 @@ Bundle Bundle::parse(std::span<const std::byte> bytes, std::string name) {
     if (bundle.signer_.has_value() != (signature_size != 0))
         bundle.refuse(signature_size ? "it has a signature of nobody's" : "its signature is missing");
     if (signature_size) {
-        Signature signature{};
+        KeySignature signature{};
         if (rest.size() < signature.size()) bundle.refuse("its signature is cut off");
         std::ranges::copy(rest.first(signature.size()), signature.begin());
         rest = rest.subspan(signature.size());

@@ -123,13 +123,13 @@ PublicKey SigningKey::public_key() const {
     return key;
 }
 
-Signature SigningKey::sign(std::span<const std::byte> message) const {
-    Signature signature{};
+KeySignature SigningKey::sign(std::span<const std::byte> message) const {
+    KeySignature signature{};
     crypto_sign_detached(raw(signature.data()), nullptr, raw(message.data()), message.size(), raw(secret_.data()));
     return signature;
 }
 
-bool is_signed_by(const PublicKey& key, std::span<const std::byte> message, const Signature& signature) {
+bool is_signed_by(const PublicKey& key, std::span<const std::byte> message, const KeySignature& signature) {
     start_sodium();
     return crypto_sign_verify_detached(raw(signature.data()), raw(message.data()), message.size(),
                                        raw(key.bytes.data())) == 0;

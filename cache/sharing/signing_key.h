@@ -22,7 +22,7 @@ struct PublicKey {
     friend bool operator==(const PublicKey&, const PublicKey&) = default;
 };
 
-using Signature = std::array<std::byte, 64>;
+using KeySignature = std::array<std::byte, 64>;
 
 /// The other half, which signs. Its bytes are wiped when it goes.
 class SigningKey {
@@ -38,14 +38,14 @@ public:
     /// Error{store} where it cannot be written.
     void write(const std::filesystem::path& path) const;
     PublicKey public_key() const;
-    Signature sign(std::span<const std::byte> message) const;
+    KeySignature sign(std::span<const std::byte> message) const;
 
 private:
     SigningKey() = default;
     std::array<std::byte, 64> secret_{};
 };
 
-bool is_signed_by(const PublicKey& key, std::span<const std::byte> message, const Signature& signature);
+bool is_signed_by(const PublicKey& key, std::span<const std::byte> message, const KeySignature& signature);
 
 /// Throws Error{usage} for a file that is no public key.
 PublicKey read_public_key(const std::filesystem::path& path);

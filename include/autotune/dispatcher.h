@@ -213,6 +213,13 @@ public:
         /// log.
         std::span<const std::byte> embedded{};
         bool only_local = false;     ///< refuses what was measured elsewhere: imported and embedded rows
+        /// Bundles that the application brings along, as files and as bytes in the program, which must outlive the
+        /// dispatcher: `autotune db bundle` makes them. Naming one is trusting it: its records count like
+        /// those of a database, and its binaries, which are code, are loaded before anything is compiled. Of a file
+        /// that others may write to only the records count. One that is damaged is ignored whole with a line in the
+        /// log.
+        std::vector<std::string> bundles{};
+        std::vector<std::span<const std::byte>> embedded_bundles{};
         const OpSet* ops = nullptr;  ///< null: the built-in ops. Must outlive the dispatcher
         bool predictions = true;     ///< where nothing was measured, what a model predicts goes before the default
         bool compile = true;         ///< with NVRTC, where a kernel's binary is not stored

@@ -69,7 +69,7 @@ struct Pieces {
         const auto bytes = std::as_bytes(std::span{text});
         out.insert(out.end(), bytes.begin(), bytes.end());
         if (key) {
-            const Signature signature = key->sign(bytes);
+            const KeySignature signature = key->sign(bytes);
             out.insert(out.end(), signature.begin(), signature.end());
         }
         out.insert(out.end(), parts.begin(), parts.end());

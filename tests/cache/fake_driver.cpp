@@ -30,9 +30,9 @@ int attribute_of(CUdevice_attribute which, CUdevice device) {
     if (given != current->attributes.end()) return given->second;
     switch (which) {
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-            return 9;
+            return current->cc / 10;
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-            return 0;
+            return current->cc % 10;
         case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
             return current->sm_count;
         case CU_DEVICE_ATTRIBUTE_WARP_SIZE:

@@ -43,6 +43,7 @@ public:
     std::map<std::pair<int, int>, int> attributes{};  ///< by ordinal and attribute, where it is not as below
     std::size_t argument_count = 0;                   ///< how many arguments of a launch to copy
     bool record = true;                               ///< false: launches return at once, for counting and timing
+    int cc = 90;
 
     /// How long a launch of this binary takes on the GPU, in microseconds, and what it writes to its second argument:
     /// `bytes_written` of floats of that value. Empty: nothing, 1.

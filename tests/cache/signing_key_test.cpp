@@ -17,7 +17,7 @@ std::span<const std::byte> bytes_of_text(std::string_view text) { return std::as
 
 TEST(SigningKey, SignsSoThatItsOtherHalfKnowsIt) {
     const SigningKey key = SigningKey::generate();
-    const Signature signature = key.sign(bytes_of_text("records"));
+    const KeySignature signature = key.sign(bytes_of_text("records"));
     EXPECT_TRUE(is_signed_by(key.public_key(), bytes_of_text("records"), signature));
     EXPECT_FALSE(is_signed_by(key.public_key(), bytes_of_text("record5"), signature));
     EXPECT_FALSE(is_signed_by(SigningKey::generate().public_key(), bytes_of_text("records"), signature));
