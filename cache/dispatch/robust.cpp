@@ -11,14 +11,14 @@
 namespace autotune {
 namespace {
 
-constexpr double as_good = 1.03;  ///< what a search keeps as ranks
+constexpr double rank_margin = 1.03;  ///< what a search keeps as ranks
 
 /// A problem on one kind of GPU, and what a config loses there that is not stored for it.
 struct Tuned {
     std::size_t snapshot = 0;
     std::span<const SnapshotRow> rows{};
     std::int64_t best_ns = 0;
-    double otherwise = as_good;
+    double otherwise = rank_margin;
 };
 
 /// A config while its rows are being met.
@@ -38,7 +38,7 @@ Tuned tuned_of(std::size_t number, std::span<const SnapshotRow> rows, bool local
         default_ns = std::max(default_ns, row.default_ns);
     }
     if (tuned.best_ns > 0)
-        tuned.otherwise = std::max(as_good, static_cast<double>(default_ns) / static_cast<double>(tuned.best_ns));
+        tuned.otherwise = std::max(rank_margin, static_cast<double>(default_ns) / static_cast<double>(tuned.best_ns));
     return tuned;
 }
 

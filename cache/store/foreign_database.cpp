@@ -38,8 +38,8 @@ int big_endian_at(const std::vector<std::byte>& bytes, std::size_t at) {
 /// What the header says, before SQLite sees a byte.
 void require_our_header(const std::vector<std::byte>& bytes, std::string_view name) {
     constexpr std::size_t header = 100;
-    constexpr std::string_view magic{"SQLite format 3\0", 16};
-    if (bytes.size() < header || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0 ||
+    constexpr std::string_view sqlite_magic{"SQLite format 3\0", 16};
+    if (bytes.size() < header || std::memcmp(bytes.data(), sqlite_magic.data(), sqlite_magic.size()) != 0 ||
         big_endian_at(bytes, 68) != application_id)
         throw refused_file(name, "it is no autotune database");
     const int schema = big_endian_at(bytes, 60);

@@ -23,8 +23,8 @@ std::int64_t id_of(Database& database, Select&& select, Insert&& insert) {
 }
 
 /// A text of the user's may be no UTF-8: the key holds it as it is, people see a replacement.
-std::string dumped(const nlohmann::json& json) {
-    return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+std::string dumped(const nlohmann::json& out) {
+    return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 /// The first eight whole numbers among the fields: range queries use them.
