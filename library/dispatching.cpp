@@ -44,7 +44,7 @@ constexpr std::uint64_t known_flags =
     AUTOTUNE_NO_USER_DATABASE | AUTOTUNE_NO_PREDICTIONS | AUTOTUNE_NO_COMPILE | AUTOTUNE_KEEP_NO_BINARIES;
 
 /// What the first version of each struct had; more may have come.
-constexpr std::size_t least_options = offsetof(autotune_options, learn) + sizeof(const char*);
+constexpr std::size_t least_options = offsetof(autotune_options, embedded_bundle_count) + sizeof(std::size_t);
 constexpr std::size_t least_decision = offsetof(autotune_decision, why) + sizeof(const char*);
 
 void require(bool given, std::string_view what) {
@@ -100,6 +100,16 @@ void set_policy(const autotune_options& given, Dispatcher::Options& wanted) {
         throw misuse(
             "on_miss tunes, but neither the user's database is used nor is one named in autotune_options.learn");
     wanted.tune = tuner_for({.database = wanted.learn, .ops = wanted.ops, .worker = {}, .log = wanted.log});
+}
+
+std::vector<std::span<const std::byte>> bytes_of(const autotune_bytes* pieces, std::size_t count) {
+    std::vector<std::span<const std::byte>> out;
+    require(pieces || count == 0, "embedded_bundles");
+    for (std::size_t i = 0; i < count; ++i) {
+        require(pieces[i].data || pieces[i].size == 0, fmt::format("embedded_bundles[{}]", i));
+        out.emplace_back(static_cast<const std::byte*>(pieces[i].data), pieces[i].size);
+    }
+    return out;
 }
 
 FieldValues fields_of(const char* text, std::string_view what) {
@@ -266,6 +276,8 @@ int autotune_dispatcher_create(const autotune_options* given, autotune_dispatche
         autotune::Dispatcher::Options wanted{
             .databases = words_of(options.databases, options.database_count, "databases"),
             .user_database = !(options.flags & AUTOTUNE_NO_USER_DATABASE),
+            .bundles = words_of(options.bundles, options.bundle_count, "bundles"),
+            .embedded_bundles = bytes_of(options.embedded_bundles, options.embedded_bundle_count),
             .ops = made->ops ? &*made->ops : nullptr,
             .predictions = !(options.flags & AUTOTUNE_NO_PREDICTIONS),
             .compile = !(options.flags & AUTOTUNE_NO_COMPILE),

@@ -25,7 +25,8 @@ class Options(Structure):
     _fields_ = [("size", c_size_t), ("flags", c_uint64), ("databases", POINTER(c_char_p)), ("database_count", c_size_t),
                 ("op_folders", POINTER(c_char_p)), ("op_folder_count", c_size_t), ("most_problems", c_size_t),
                 ("log", Log), ("log_context", c_void_p), ("on_miss", c_int64), ("tune_budget_ms", c_uint64),
-                ("tune_patience_ms", c_uint64), ("learn", c_char_p)]
+                ("tune_patience_ms", c_uint64), ("learn", c_char_p), ("bundles", POINTER(c_char_p)),
+                ("bundle_count", c_size_t), ("embedded_bundles", c_void_p), ("embedded_bundle_count", c_size_t)]
 
 
 class Tensor(Structure):

@@ -72,6 +72,12 @@ enum autotune_dispatcher_flag {
     AUTOTUNE_KEEP_NO_BINARIES = 8  /* what is compiled is not put beside the user's database */
 };
 
+/* Bytes in the program; they must outlive what they are given to. */
+typedef struct autotune_bytes {
+    const void* data;
+    size_t size;
+} autotune_bytes;
+
 /* What a call does whose problem has no record on this kind of GPU. None tunes in a capture, nor while frozen. */
 enum autotune_on_miss {
     AUTOTUNE_RUN_DEFAULT = 0, /* runs the best that there is without one */
@@ -101,6 +107,13 @@ typedef struct autotune_options {
      * `autotune --from-misses` works through; where `on_miss` tunes, the records too. It is read as well. NULL: none;
      * records then go to the user's own. */
     const char* learn;
+    /* Bundles that the application brings along, as files and as bytes. Naming one is trusting it: its records count
+     * like those of a database, and its binaries, which are code, are loaded before anything is compiled. One that is
+     * damaged is ignored whole with a line in the log. */
+    const char* const* bundles;
+    size_t bundle_count;
+    const autotune_bytes* embedded_bundles;
+    size_t embedded_bundle_count;
 } autotune_options;
 
 /* A dispatcher; options NULL: the usual one. Databases are read when a call needs them.

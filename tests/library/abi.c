@@ -36,7 +36,7 @@ int main(void) {
     EXPECT(sizeof(autotune_scalar) == 16);
     EXPECT(offsetof(autotune_scalar, value) == 8);
     /* These grow at their end. */
-    EXPECT(sizeof(autotune_options) >= 104);
+    EXPECT(sizeof(autotune_options) >= 136);
     EXPECT(offsetof(autotune_options, size) == 0);
     EXPECT(offsetof(autotune_options, flags) == 8);
     EXPECT(offsetof(autotune_options, databases) == 16);
@@ -50,6 +50,12 @@ int main(void) {
     EXPECT(offsetof(autotune_options, tune_budget_ms) == 80);
     EXPECT(offsetof(autotune_options, tune_patience_ms) == 88);
     EXPECT(offsetof(autotune_options, learn) == 96);
+    EXPECT(offsetof(autotune_options, bundles) == 104);
+    EXPECT(offsetof(autotune_options, bundle_count) == 112);
+    EXPECT(offsetof(autotune_options, embedded_bundles) == 120);
+    EXPECT(offsetof(autotune_options, embedded_bundle_count) == 128);
+    EXPECT(sizeof(autotune_bytes) == 16);
+    EXPECT(offsetof(autotune_bytes, size) == 8);
     EXPECT(AUTOTUNE_RUN_DEFAULT == 0 && AUTOTUNE_TUNE_NOW == 1 && AUTOTUNE_TUNE_BEHIND == 2 && AUTOTUNE_FAIL == 3);
     EXPECT(sizeof(autotune_decision) >= 48);
     EXPECT(offsetof(autotune_decision, size) == 0);

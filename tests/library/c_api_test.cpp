@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "autotune/autotune.h"
+#include "cache/sharing/bundle.h"
 #include "tests/cache/dispatch_samples.h"
 
 namespace autotune {
@@ -232,6 +233,31 @@ TEST_F(CApi, DecisionsGoToAnotherProcess) {
     EXPECT_EQ(autotune_import_decisions(other, nullptr, 1, nullptr, nullptr, nullptr, nullptr), AUTOTUNE_USAGE);
     EXPECT_EQ(autotune_decision_hash(other, nullptr), AUTOTUNE_USAGE);
     autotune_dispatcher_destroy(other);
+}
+
+TEST_F(CApi, ABundleInTheProgramAnswersWithoutDatabaseAndCompiler) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    BundleContents contents;
+    {
+        const Store store = Store::open({.path = folder / "tune.db", .mode = Store::Mode::read});
+        contents.records = store.records({}, Today{.templates = templates_of(op())});
+    }
+    const BinaryStore binaries{folder / "binaries"};
+    for (const std::string& key : binaries.keys()) contents.binaries.push_back(*binaries.get(key));
+    const std::vector<std::byte> bytes = make_bundle(contents);
+    const autotune_bytes pieces[] = {{bytes.data(), bytes.size()}};
+    options_.database_count = 0;
+    options_.databases = nullptr;
+    options_.embedded_bundles = pieces;
+    options_.embedded_bundle_count = 1;
+    Call call;
+    EXPECT_EQ(launch(handle(), call), AUTOTUNE_OK) << autotune_error_message();
+    EXPECT_EQ(call.decision.rung, AUTOTUNE_EXACT);
+    EXPECT_STREQ(call.decision.config, vector_config(8, 128).text().c_str());
+    options_.embedded_bundles = nullptr;
+    autotune_dispatcher* refused = nullptr;
+    EXPECT_EQ(autotune_dispatcher_create(&options_, &refused), AUTOTUNE_USAGE);
 }
 
 TEST_F(CApi, WhereNothingIsTunedItDoesAsTheOptionsSay) {
