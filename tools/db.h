@@ -31,6 +31,7 @@ DbVerb db_import();
 DbVerb db_imports();
 DbVerb db_revert_import();
 DbVerb db_merge();
+DbVerb db_diff();
 
 /// Every verb there is: parsing and help read this table.
 std::span<const DbVerb> db_verbs();

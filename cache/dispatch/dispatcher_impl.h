@@ -105,7 +105,7 @@ struct Dispatcher::Impl {
     const OpSet& ops() const noexcept { return options.ops ? *options.ops : *builtin; }
     std::vector<DatabasePlace> places;  ///< of databases, the nearest layer first
     Databases databases;
-    std::optional<Store> embedded;
+    std::vector<Store> embedded;  ///< Options::embedded_database and embedded_records
     std::unique_ptr<Bundled> bundled;
     std::chrono::steady_clock::time_point last_look{};
     std::unique_ptr<Kernels> kernels;
@@ -205,6 +205,7 @@ struct Dispatcher::Impl {
 
     Kernels::Options kernel_options();
     Databases open_databases();
+    void open_embedded();
     std::vector<LayeredStore> readable();
     std::vector<DatabasePlace> find_places() const;
     LadderRules rules() const noexcept {

@@ -5,6 +5,7 @@
 
 #include "autotune/error.h"
 #include "cache/dispatch/dispatcher_impl.h"
+#include "cache/sharing/embedded.h"
 #include "cache/store/location.h"
 #include "cache/store/opening.h"
 #include "device/identity.h"
@@ -84,15 +85,9 @@ Dispatcher::Impl::Impl(Options given) : options{std::move(given)} {
     if (calls && calls->cuDeviceGetCount(&device_count) != CUDA_SUCCESS) device_count = 0;
     if (calls) workspaces = std::make_unique<Workspaces>(*calls);
     devices.resize(static_cast<std::size_t>(std::max(device_count, 1)));
-    if (!options.embedded.empty()) {
-        try {
-            embedded = Store::open_bytes(options.embedded);
-        } catch (const Error& error) {
-            log(error.what());
-        }
-    }
     places = find_places();
     databases = open_databases();
+    open_embedded();
     bundled = open_bundles(options, [this](const std::string& what) { log(what); });
     if (calls) kernels = std::make_unique<Kernels>(*calls, kernel_options());
     start_threads();
@@ -182,11 +177,25 @@ Databases Dispatcher::Impl::open_databases() {
     return out;
 }
 
+void Dispatcher::Impl::open_embedded() {
+    if (!options.embedded_database.empty()) {
+        try {
+            embedded.push_back(Store::open_bytes(options.embedded_database));
+        } catch (const Error& error) {
+            log(error.what());
+        }
+    }
+    if (options.embedded_records.empty()) return;
+    std::vector<std::string> refused;
+    embedded.push_back(embedded_store(options.embedded_records, ops(), refused));
+    for (std::string& sentence : refused) log(std::move(sentence));
+}
+
 std::vector<LayeredStore> Dispatcher::Impl::readable() {
     std::vector<LayeredStore> stores;
     for (std::size_t i = 0; i < databases.stores.size(); ++i)
         stores.push_back({&databases.stores[i], databases.layers[i]});
-    if (embedded) stores.push_back({&*embedded, Layer::embedded});
+    for (Store& store : embedded) stores.push_back({&store, Layer::embedded});
     if (bundled->records) stores.push_back({&*bundled->records, Layer::embedded});
     return stores;
 }

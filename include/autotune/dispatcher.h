@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "autotune/dtype.h"
+#include "autotune/embedded_records.h"
 
 struct CUstream_st;
 
@@ -211,7 +212,9 @@ public:
         /// A database as bytes (`autotune db export` makes one), for applications that bring their tuning along. Read
         /// where it lies: it must outlive the dispatcher. What is no database of ours is ignored with a line in the
         /// log.
-        std::span<const std::byte> embedded{};
+        std::span<const std::byte> embedded_database{};
+        /// Records as a C++ table, which `autotune db export --as cpp` writes. The table must outlive the dispatcher.
+        EmbeddedRecords embedded_records{};
         bool only_local = false;     ///< refuses what was measured elsewhere: imported and embedded rows
         /// Bundles that the application brings along, as files and as bytes in the program, which must outlive the
         /// dispatcher: `autotune db bundle` makes them. Naming one is trusting it: its records count like

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include "autotune/error.h"
+#include "cache/sharing/embedded.h"
 #include "cache/sharing/exports.h"
 #include "cache/store/database.h"
 #include "cache/store/file.h"
 #include "cache/store/foreign_database.h"
+#include "tests/cache/golden/sample_records.h"
 #include "tests/cache/sharing_samples.h"
 
 namespace autotune {
@@ -126,6 +128,21 @@ TEST(Export, CsvQuotesWhatNeedsIt) {
     ASSERT_EQ(lines.size(), 2u);
     EXPECT_EQ(std::ranges::count(lines[0], ','), 21);
     EXPECT_THAT(lines[1], HasSubstr("\"a \"\"quoted\"\", GPU\""));
+}
+
+TEST(Export, AHeaderForAnApplicationIsTheOneThatIsCompiledHere) {
+    Store store = Store::in_memory();
+    store.put(std::vector{shared_record(1024, 10), shared_record(1024, 10.1, "a", 1)});
+    const std::string text = export_cpp(store, {}, "sample_records");
+    const auto golden = read_file_whole(AUTOTUNE_SOURCE_DIR "/tests/cache/golden/sample_records.h").value();
+    EXPECT_EQ(text, (std::string{reinterpret_cast<const char*>(golden.data()), golden.size()}));
+    ASSERT_EQ(std::size(sample_records), 2u);
+    EXPECT_EQ(sample_records[1].time_ns, 10'100);
+    const std::vector<std::byte> key = shared_record(1024, 10).problem.key;
+    EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span{sample_records[0].problem_key}), key));
+    std::vector<std::string> refused;
+    EXPECT_EQ(embedded_store(sample_records, shared_ops(), refused).records({.op = "scale"}, {}).size(), 2u);
+    EXPECT_THROW(export_cpp(store, {}, "no name"), Error);
 }
 
 }  // namespace

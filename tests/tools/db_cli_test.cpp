@@ -92,6 +92,42 @@ TEST_F(DbCommandLine, AFileThatIsNoneAndAWordTooFewAreToldAndEndWithOne) {
     }
 }
 
+TEST_F(DbCommandLine, VerifyTakesImportedRecordsOverOnceTheyWereCheckedAndTimedHere) {
+    ASSERT_EQ(run("db import all.jsonl --db a/tune.db").code, 0);
+    const Answer r = scripted("verify softmax --imported --db a/tune.db");
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_NE(r.out.find(" now measured here"), std::string::npos) << r.out;
+    const std::string after = run("db export --db a/tune.db").out;
+    EXPECT_EQ(after.find("\"origin\":\"import\""), std::string::npos) << after;
+    EXPECT_NE(after.find("\"strategy\":\"verify\""), std::string::npos) << after;
+    EXPECT_EQ(scripted("verify softmax --imported --db a/tune.db").out,
+              "0 records checked, 0 failed, 0 now measured here\n");
+}
+
+TEST_F(DbCommandLine, AnImportedRecordThatFailsItsCheckIsTakenOverByNobody) {
+    ASSERT_EQ(run("db import all.jsonl --db a/tune.db").code, 0);
+    const std::string config =
+        json::parse(run("query softmax --db a/tune.db --json").out)["config"]["text"].get<std::string>();
+    const Answer r = scripted("verify softmax --imported --db a/tune.db", "SCRIPTED_FAILS='" + config + "'");
+    EXPECT_EQ(r.code, 4) << r.out;
+    EXPECT_NE(r.out.find("1 failed"), std::string::npos) << r.out;
+    const Answer why = scripted("why softmax rows=64,cols=4096,dtype=f32 --db a/tune.db");
+    EXPECT_EQ(why.out.find("answer: exact, " + config), std::string::npos) << why.out;
+}
+
+TEST_F(DbCommandLine, ADiffNamesWhatIsFasterAndFailsWhereItIsAskedTo) {
+    EXPECT_EQ(run("db diff all.jsonl all.jsonl --fail-on any").out, "1 problem: 1 same\n");
+    ASSERT_EQ(scripted("tune softmax rows=65,cols=4096,dtype=f32 --budget 12").code, 0);
+    ASSERT_EQ(run("db export softmax -o more.db").code, 0);
+    const Answer r = run("db diff all.jsonl more.db");
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_NE(r.out.find("only in the second"), std::string::npos) << r.out;
+    EXPECT_NE(r.out.find("2 problems: 1 only in the second, 1 same\n"), std::string::npos) << r.out;
+    EXPECT_EQ(run("db diff all.jsonl more.db --fail-on slower").code, 0);
+    EXPECT_EQ(run("db diff all.jsonl more.db --fail-on any").code, 4);
+    EXPECT_EQ(run("db diff all.jsonl").code, 1);
+}
+
 TEST_F(DbCommandLine, TablesForViewersAndAHeaderAreExportedToo) {
     EXPECT_EQ(run("db export --flat flat.db").code, 0);
     EXPECT_EQ(read(folder / "flat.db").substr(0, 15), "SQLite format 3");

@@ -1,0 +1,37 @@
+// Made by autotune db export --as cpp: hand the table to Dispatcher::Options::embedded.
+#pragma once
+
+#include <autotune/embedded_records.h>
+
+inline constexpr autotune::EmbeddedRecord sample_records[] = {
+    {.op = "scale",
+     .variant = "vector",
+     .config = "THREADS=64 VEC=1 MODE=plain",
+     .problem_key = {"\001\000\000\000\000\000\000\000\005\000\000\000\000\000\000\000scale\004\000\000\000\000\000\000\000\005\000\000\000\000\000\000\000dtype\003\003\000\000\000\000\000\000\000f32\001\000\000\000\000\000\000\000n\001\000\004\000\000\000\000\000\000\007\000\000\000\000\000\000\000y.align\001\020\000\000\000\000\000\000\000\010\000\000\000\000\000\000\000y.layout\003\012\000\000\000\000\000\000\000contiguous", 131},
+     .device_fp = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+     .source_hash = "78c13291bdab7c94d4dcc58fcc450e0df9f9b27523cce736d940132ab7d0e998",
+     .space_hash = "d909c104ae582e4fc7b31a85bb9c9b82b3747638c5fa1c9bb21c64253aca0c12",
+     .abi = 1,
+     .nvrtc_major = 13,
+     .nvrtc_minor = 0,
+     .time_ns = 10000,
+     .default_ns = 100000,
+     .tuned_at = 1700000060,
+     .effort = 2,
+     .verified = 2},
+    {.op = "scale",
+     .variant = "vector",
+     .config = "THREADS=128 VEC=2 MODE=plain",
+     .problem_key = {"\001\000\000\000\000\000\000\000\005\000\000\000\000\000\000\000scale\004\000\000\000\000\000\000\000\005\000\000\000\000\000\000\000dtype\003\003\000\000\000\000\000\000\000f32\001\000\000\000\000\000\000\000n\001\000\004\000\000\000\000\000\000\007\000\000\000\000\000\000\000y.align\001\020\000\000\000\000\000\000\000\010\000\000\000\000\000\000\000y.layout\003\012\000\000\000\000\000\000\000contiguous", 131},
+     .device_fp = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+     .source_hash = "78c13291bdab7c94d4dcc58fcc450e0df9f9b27523cce736d940132ab7d0e998",
+     .space_hash = "d909c104ae582e4fc7b31a85bb9c9b82b3747638c5fa1c9bb21c64253aca0c12",
+     .abi = 1,
+     .nvrtc_major = 13,
+     .nvrtc_minor = 0,
+     .time_ns = 10100,
+     .default_ns = 100000,
+     .tuned_at = 1700000060,
+     .effort = 2,
+     .verified = 2},
+};
