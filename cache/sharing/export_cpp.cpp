@@ -64,7 +64,7 @@ std::string export_cpp(const Store& store, const ExportOptions& options, const s
         throw Error{Error::Kind::nothing_found, "no record matches, and a table in C++ has at least one",
                     "autotune query"};
     std::string text =
-        "// Made by autotune db export --as cpp: hand the table to Dispatcher::Options::embedded.\n#pragma once\n\n"
+        "// Made by autotune db export --as cpp: hand the table to Dispatcher::Options::embedded_records.\n#pragma once\n\n"
         "#include <autotune/embedded_records.h>\n\n";
     return text + fmt::format("inline constexpr autotune::EmbeddedRecord {}[] = {{\n{}}};\n", name, rows);
 }

@@ -34,7 +34,7 @@ std::size_t export_flat(const Store& store, const ExportOptions& options, const 
 std::size_t export_csv(const Store& store, const ExportOptions& options,
                        const std::function<void(const std::string& line)>& sink);
 
-/// A C++ header with a table for Dispatcher::Options::embedded. `name`: of the table, a C++ name.
+/// A C++ header with a table for Dispatcher::Options::embedded_records. `name`: of the table, a C++ name.
 std::string export_cpp(const Store& store, const ExportOptions& options, const std::string& name);
 
 }  // namespace autotune

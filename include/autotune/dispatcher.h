@@ -88,7 +88,7 @@ enum class Layer : std::uint8_t {
     user = 1,      ///< the user's own database
     project = 2,   ///< Options::databases
     system = 3,    ///< the machine's
-    embedded = 4,  ///< Options::embedded
+    embedded = 4,  ///< what the application carries in itself
     op = 5,        ///< the op's own files: a default
 };
 inline constexpr std::array<std::string_view, 6> layer_names{"pinned", "user", "project", "system", "embedded", "op"};
@@ -215,7 +215,7 @@ public:
         std::span<const std::byte> embedded_database{};
         /// Records as a C++ table, which `autotune db export --as cpp` writes. The table must outlive the dispatcher.
         EmbeddedRecords embedded_records{};
-        bool only_local = false;     ///< refuses what was measured elsewhere: imported and embedded rows
+        bool only_local = false;  ///< refuses what was measured elsewhere: imported and embedded rows
         /// Bundles that the application brings along, as files and as bytes in the program, which must outlive the
         /// dispatcher: `autotune db bundle` makes them. Naming one is trusting it: its records count like
         /// those of a database, and its binaries, which are code, are loaded before anything is compiled. Of a file

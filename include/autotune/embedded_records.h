@@ -8,7 +8,7 @@
 namespace autotune {
 
 /// A record that an application carries in itself, without a file: `autotune db export --as cpp` writes tables of them,
-/// Dispatcher::Options::embedded takes one. The texts must outlive the dispatcher.
+/// Dispatcher::Options::embedded_records takes one. The texts must outlive the dispatcher.
 struct EmbeddedRecord {
     std::string_view op{}, variant{};
     std::string_view config{};       ///< `THREADS=256 VEC=8`; counts only where the op has all these values

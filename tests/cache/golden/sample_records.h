@@ -1,4 +1,4 @@
-// Made by autotune db export --as cpp: hand the table to Dispatcher::Options::embedded.
+// Made by autotune db export --as cpp: hand the table to Dispatcher::Options::embedded_records.
 #pragma once
 
 #include <autotune/embedded_records.h>
