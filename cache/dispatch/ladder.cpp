@@ -208,10 +208,10 @@ OpKnowledge read_knowledge(std::span<const LayeredStore> stores, const Op& op, c
     known.today.templates = templates_of(op);
     const std::vector<DeviceIdentity> devices = devices_of(stores, op.name);
     std::vector<std::string> own = fingerprints_of(stores, device);
-    // Whoever joined what is no one silicon is not believed. Embedded records name a GPU without describing it.
+    // Whoever joined what is no one silicon is not believed.
     std::erase_if(own, [&](const std::string& fp) {
         const auto at = std::ranges::find(devices, fp, &DeviceIdentity::fp);
-        return at != devices.end() && at->limits.cc != 0 && at->limits.cc != device.limits.cc;
+        return fp != device.fp && at != devices.end() && at->limits.cc != device.limits.cc;
     });
     known.snapshot = Snapshot::read(stores, op.name, own, known.today);
     for (const std::string& fp : own) known.negatives.merge(read_negatives(stores, op.name, fp, device, known.today));
