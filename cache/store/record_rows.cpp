@@ -45,49 +45,119 @@ private:
     std::map<std::pair<std::int64_t, std::int64_t>, std::string> reasons_;
 };
 
-/// Fills in what records and predictions share; false: a part is missing or damaged.
-bool fill_parts(RecordView& view, Entities& entities, Staleness& staleness, std::int64_t device, std::int64_t config,
-                std::int64_t run, CrcParts& parts) {
-    const auto* device_row = entities.device(device);
-    const auto* source_row = entities.source(view.id.source);
-    const auto* config_row = entities.config(config);
-    const auto* run_row = entities.run(run);
-    const auto* environment_row = run_row ? entities.environment(run_row->environment) : nullptr;
-    if (!device_row || !source_row || !config_row || !environment_row) return false;
-    view.device = &device_row->value;
-    view.source = &source_row->value;
-    view.config = &config_row->value;
-    view.run = &run_row->info;
-    view.environment = &environment_row->value;
-    view.stale = staleness.of(view.id.source, *view.source, run_row->environment, *view.environment);
-    parts = {.device = device_row->crc,
-             .source = source_row->crc,
-             .problem = crc32(view.problem_key),
-             .config = config_row->crc,
-             .run = run_row->crc};
-    view.order = {.verified = view.verified,
-                  .fresh = view.stale.empty(),
-                  .locked_clocks = view.run->clock_policy == "locked",
-                  .effort = view.effort,
-                  .local = view.run->origin == "local",
-                  .time_ns = view.time_ns,
-                  .tuned_at = view.tuned_at,
-                  .config_hash = config_row->hash,
-                  .template_hash = source_row->hash,
-                  .run_uuid = view.run->uuid,
-                  .rank = view.id.rank,
-                  .crc = view.crc};
-    return true;
-}
+/// What the last few ids led to. A scan asks for the same few thousands of times.
+template <class T>
+class Memo {
+public:
+    template <class Make>
+    const T& at(std::int64_t id, Make&& make) {
+        Slot& slot = slots_[static_cast<std::uint64_t>(id) % slots_.size()];
+        if (!slot.used || slot.id != id) slot = {.used = true, .id = id, .value = make()};
+        return slot.value;
+    }
+
+private:
+    struct Slot {
+        bool used = false;
+        std::int64_t id = 0;
+        T value{};
+    };
+    std::vector<Slot> slots_ = std::vector<Slot>(1024);
+};
+
+/// A run with what hangs on it; null where a part is missing or damaged.
+struct RunParts {
+    const Entities::RunRow* run = nullptr;
+    const Entities::Row<Environment>* environment = nullptr;
+    std::string_view stale{};
+    bool locked_clocks = false, local = false;
+};
+
+/// Rows of one device and one template, with the parts that they share.
+class SharedParts {
+public:
+    SharedParts(Entities& entities, Staleness& staleness, std::int64_t device, std::int64_t source)
+        : entities_{entities},
+          staleness_{staleness},
+          source_id_{source},
+          device_{entities.device(device)},
+          source_{entities.source(source)} {}
+
+    /// Fills in what the rows share; false: a part is missing or damaged.
+    bool fill(RecordView& view, std::int64_t config_id, std::int64_t run_id, CrcParts& parts) {
+        const auto* config = configs_.at(config_id, [&] { return entities_.config(config_id); });
+        const RunParts& run = runs_.at(run_id, [&] { return parts_of(run_id); });
+        if (!device_ || !source_ || !config || !run.environment) return false;
+        view.device = &device_->value;
+        view.source = &source_->value;
+        view.config = &config->value;
+        view.run = &run.run->info;
+        view.environment = &run.environment->value;
+        view.stale = run.stale;
+        parts = {.device = device_->crc,
+                 .source = source_->crc,
+                 .problem = crc_of_problem(view),
+                 .config = config->crc,
+                 .run = run.run->crc};
+        view.order = {.verified = view.verified,
+                      .fresh = view.stale.empty(),
+                      .locked_clocks = run.locked_clocks,
+                      .effort = view.effort,
+                      .local = run.local,
+                      .time_ns = view.time_ns,
+                      .tuned_at = view.tuned_at,
+                      .config_hash = config->hash,
+                      .template_hash = source_->hash,
+                      .run_uuid = view.run->uuid,
+                      .rank = view.id.rank,
+                      .crc = view.crc};
+        return true;
+    }
+
+private:
+    RunParts parts_of(std::int64_t id) {
+        const auto* run = entities_.run(id);
+        const auto* environment = run ? entities_.environment(run->environment) : nullptr;
+        if (!environment || !source_) return {};
+        return {.run = run,
+                .environment = environment,
+                .stale = staleness_.of(source_id_, source_->value, run->environment, environment->value),
+                .locked_clocks = run->info.clock_policy == "locked",
+                .local = run->info.origin == "local"};
+    }
+
+    /// Ranks of a problem follow each other.
+    std::uint32_t crc_of_problem(const RecordView& view) {
+        if (view.id.problem != problem_ || !any_) {
+            problem_crc_ = crc32(view.problem_key);
+            problem_ = view.id.problem;
+            any_ = true;
+        }
+        return problem_crc_;
+    }
+
+    Entities& entities_;
+    Staleness& staleness_;
+    std::int64_t source_id_;
+    const Entities::Row<DeviceIdentity>* device_;
+    const Entities::Row<TemplateIdentity>* source_;
+    Memo<const Entities::Row<Config>*> configs_;
+    Memo<RunParts> runs_;
+    std::int64_t problem_ = 0;
+    std::uint32_t problem_crc_ = 0;
+    bool any_ = false;
+};
 
 constexpr std::string_view record_columns =
     "SELECT r.problem, r.nvrtc_major, r.nvrtc_minor, r.rank, r.config, r.time_ns, r.lo_ns, r.hi_ns, r.samples, "
     "r.default_ns, "
-    "r.evaluated, r.space_size, r.effort, r.verified, r.max_err, r.run, r.tuned_at, r.crc, p.key, p.text_json "
-    "FROM record r JOIN problem p ON p.id = r.problem WHERE r.device = ?1 AND r.template = ?2";
+    "r.evaluated, r.space_size, r.effort, r.verified, r.max_err, r.run, r.tuned_at, r.crc, p.key";
+constexpr std::string_view problem_text = ", p.text_json";
+constexpr std::string_view record_tables =
+    " FROM record r JOIN problem p ON p.id = r.problem WHERE r.device = ?1 AND r.template = ?2";
 
 /// The view of the row that stands at the query; false: its checksum or one of its parts fails.
-bool read_record(Query& row, Entities& entities, Staleness& staleness, RecordView& view) {
+bool read_record(Query& row, SharedParts& shared, bool with_text, RecordView& view) {
     view.id.problem = row.integer(0);
     view.id.nvrtc_major = static_cast<int>(row.integer(1));
     view.id.nvrtc_minor = static_cast<int>(row.integer(2));
@@ -96,7 +166,9 @@ bool read_record(Query& row, Entities& entities, Staleness& staleness, RecordVie
     view.low_ns = row.integer(6);
     view.high_ns = row.integer(7);
     view.samples = row.integer(8);
-    view.default_ns = row.null(9) ? std::nullopt : std::optional{row.integer(9)};
+    // A NULL reads as 0, and few defaults take no time.
+    const std::int64_t default_ns = row.integer(9);
+    view.default_ns = default_ns == 0 && row.null(9) ? std::nullopt : std::optional{default_ns};
     view.evaluated = row.integer(10);
     view.space_size = row.integer(11);
     const std::int64_t effort = row.integer(12), verified = row.integer(13);
@@ -109,9 +181,9 @@ bool read_record(Query& row, Entities& entities, Staleness& staleness, RecordVie
     view.tuned_at = row.integer(16);
     view.crc = static_cast<std::uint32_t>(row.integer(17));
     view.problem_key = row.blob(18);
-    view.problem_json = row.text(19);
+    if (with_text) view.problem_json = row.text(19);
     CrcParts parts;
-    if (!fill_parts(view, entities, staleness, view.id.device, row.integer(4), row.integer(15), parts)) return false;
+    if (!shared.fill(view, row.integer(4), row.integer(15), parts)) return false;
     const std::array<std::int64_t, 13> numbers{
         view.id.nvrtc_major, view.id.nvrtc_minor,          view.id.rank,   view.time_ns,    view.low_ns, view.high_ns,
         view.samples,        view.default_ns.value_or(-1), view.evaluated, view.space_size, effort,      verified,
@@ -123,6 +195,7 @@ void scan_predictions(Database& database, const RecordQuery& query, const Today&
                       const std::function<void(const RecordView&)>& sink) {
     Entities entities{database};
     Staleness staleness{today};
+    std::map<std::pair<std::int64_t, std::int64_t>, SharedParts> shared_by;
     Query row = database.query(
         "SELECT d.template, d.problem, d.model_version, d.rank, d.config, d.time_ns, d.checked, d.run, p.key, "
         "p.text_json "
@@ -150,8 +223,11 @@ void scan_predictions(Database& database, const RecordQuery& query, const Today&
                         .verified = row.integer(6) != 0 ? Verified::checked : Verified::elsewhere,
                         .predicted = true,
                         .model_version = row.text(2)};
+        SharedParts& shared =
+            shared_by.try_emplace({run->device, view.id.source}, entities, staleness, run->device, view.id.source)
+                .first->second;
         CrcParts parts;
-        if (!fill_parts(view, entities, staleness, run->device, row.integer(4), row.integer(7), parts)) continue;
+        if (!shared.fill(view, row.integer(4), row.integer(7), parts)) continue;
         if (!query.device_fp.empty() && view.device->fp != query.device_fp) continue;
         sink(view);
     }
@@ -172,9 +248,11 @@ void scan_records(Database& database, const RecordQuery& query, const Today& tod
     }
     Entities entities{database};
     Staleness staleness{today};
-    const std::string sql = std::string{record_columns} + (problem ? " AND r.problem = ?3" : "");
+    const std::string sql = fmt::format("{}{}{}{}", record_columns, query.with_problem_json ? problem_text : "",
+                                        record_tables, problem ? " AND r.problem = ?3" : "");
     for (const std::int64_t device : devices)
         for (const std::int64_t source : sources) {
+            SharedParts shared{entities, staleness, device, source};
             Query row = database.query(sql);
             if (problem)
                 row.bind(device, source, *problem);
@@ -182,7 +260,7 @@ void scan_records(Database& database, const RecordQuery& query, const Today& tod
                 row.bind(device, source);
             while (row.step()) {
                 RecordView view{.id = {.device = device, .source = source}, .default_ns = {}};
-                if (read_record(row, entities, staleness, view))
+                if (read_record(row, shared, query.with_problem_json, view))
                     sink(view);
                 else
                     broken(view.id);
@@ -191,16 +269,18 @@ void scan_records(Database& database, const RecordQuery& query, const Today& tod
 }
 
 std::optional<Record> record_at(Database& database, const RecordKey& key) {
-    const std::string sql = std::string{record_columns} +
-                            " AND r.problem = ?3 AND r.nvrtc_major = ?4 AND r.nvrtc_minor = ?5 AND r.rank = ?6";
+    const std::string sql =
+        fmt::format("{}{}{} AND r.problem = ?3 AND r.nvrtc_major = ?4 AND r.nvrtc_minor = ?5 AND r.rank = ?6",
+                    record_columns, problem_text, record_tables);
     Query row = database.query(sql);
     row.bind(key.device, key.source, key.problem, key.nvrtc_major, key.nvrtc_minor, key.rank);
     if (!row.step()) return std::nullopt;
     Entities entities{database};
     const Today nothing;
     Staleness staleness{nothing};
+    SharedParts shared{entities, staleness, key.device, key.source};
     RecordView view{.id = {.device = key.device, .source = key.source}, .default_ns = {}};
-    if (!read_record(row, entities, staleness, view)) return std::nullopt;
+    if (!read_record(row, shared, true, view)) return std::nullopt;
     view.stale = {};
     return to_record(view);
 }

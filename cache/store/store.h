@@ -87,6 +87,8 @@ struct RecordQuery {
     Expression where{};         ///< over the problem's key fields, such as "cols >= 4096"; unknown names: no match
     bool winners_only = false;  ///< rank 0 only
     bool predicted = false;     ///< predictions in place of measurements
+    /// Of a scan: false leaves RecordView::problem_json empty, which saves a copy of it a row.
+    bool with_problem_json = true;
 };
 
 /// A record as a scan meets it: its parts are shared by many and live as long as the call of the sink.
