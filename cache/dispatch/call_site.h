@@ -30,6 +30,10 @@ private:
     std::size_t size_ = 0;
 };
 
+/// Whether these are the words of such a call, which needs no copy of them.
+bool is_signature_of(std::span<const std::uint64_t> words, std::span<const TensorArgument> tensors,
+                     std::span<const ScalarArgument> scalars, const std::vector<bool>& deciding, int device) noexcept;
+
 /// Plans by signature. Readers need no lock; one writer at a time adds.
 class PlanTable {
 public:

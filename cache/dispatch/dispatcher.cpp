@@ -14,6 +14,14 @@ namespace {
 
 thread_local int capture_scopes = 0;
 
+Signature signature_of(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
+                       const std::vector<bool>& deciding, int device) {
+    Signature signature;
+    if (!signature.write(tensors, scalars, deciding, device))
+        throw Error{Error::Kind::usage, "the tensors of a call have too many dimensions"};
+    return signature;
+}
+
 }  // namespace
 
 void refuse_unknown_field(const Op& op, const std::string& name, const Value& value) {
@@ -56,10 +64,6 @@ Decision Dispatcher::launch(const Handle& handle, std::span<const TensorArgument
     CallSite& site = *handle.site_;
     Impl& impl = *impl_;
     const int device = impl.current_device();
-    Signature signature;
-    if (!signature.write(tensors, scalars, site.deciding, device))
-        throw Error{Error::Kind::usage, "the tensors of a call have too many dimensions"};
-    const auto words = signature.words();
     std::string failed;
     Config failed_config;
     CUresult failure = CUDA_SUCCESS;
@@ -69,8 +73,10 @@ Decision Dispatcher::launch(const Handle& handle, std::span<const TensorArgument
         const Grace::Reader reader{impl.grace, stripe};
         std::atomic<const Plan*>& hint = site.hints[stripe].plan;
         const Plan* plan = hint.load(std::memory_order_seq_cst);
-        if (!plan || plan->gone.load(std::memory_order_acquire) || !PlanTable::same(*plan, words)) {
-            plan = site.table.load(std::memory_order_seq_cst)->find(hash_words(words), words);
+        if (!plan || plan->gone.load(std::memory_order_acquire) ||
+            !is_signature_of(plan->signature, tensors, scalars, site.deciding, device)) {
+            const Signature signature = signature_of(tensors, scalars, site.deciding, device);
+            plan = site.table.load(std::memory_order_seq_cst)->find(hash_words(signature.words()), signature.words());
             if (plan) hint.store(plan, std::memory_order_seq_cst);
         }
         if (plan) {
@@ -100,7 +106,7 @@ Decision Dispatcher::launch(const Handle& handle, std::span<const TensorArgument
         }
     }
     return impl.resolve({.site = site,
-                         .signature = signature,
+                         .signature = signature_of(tensors, scalars, site.deciding, device),
                          .device = device,
                          .tensors = tensors,
                          .scalars = scalars,
@@ -116,11 +122,8 @@ Decision Dispatcher::ready(const Handle& handle, std::span<const TensorArgument>
                            std::span<const ScalarArgument> scalars, CUstream stream) {
     if (!handle) throw Error{Error::Kind::usage, "a call was made through an empty handle; prepare() makes one"};
     const int device = impl_->current_device();
-    Signature signature;
-    if (!signature.write(tensors, scalars, handle.site_->deciding, device))
-        throw Error{Error::Kind::usage, "the tensors of a call have too many dimensions"};
     return impl_->resolve({.site = *handle.site_,
-                           .signature = signature,
+                           .signature = signature_of(tensors, scalars, handle.site_->deciding, device),
                            .device = device,
                            .tensors = tensors,
                            .scalars = scalars,

@@ -119,9 +119,9 @@ private:
         for (std::size_t at = hash & out_.mask_;; at = (at + 1) & out_.mask_) {
             Slot& slot = out_.slots_[at];
             if (slot.problem == no_problem) {
-                slot = {tag, static_cast<std::uint32_t>(out_.problems_.size())};
-                out_.problems_.push_back({.key_at = static_cast<std::uint32_t>(out_.keys_.size()),
-                                          .key_size = static_cast<std::uint32_t>(key.size())});
+                slot = {tag, static_cast<std::uint32_t>(out_.problems_.size()),
+                        static_cast<std::uint32_t>(out_.keys_.size()), static_cast<std::uint32_t>(key.size())};
+                out_.problems_.push_back({.key_at = slot.key_at, .key_size = slot.key_size});
                 out_.keys_.insert(out_.keys_.end(), key.begin(), key.end());
                 hashes_.push_back(hash);
                 return slot.problem;
@@ -137,7 +137,8 @@ private:
             const std::uint64_t hash = hashes_[i];
             std::size_t at = hash & out_.mask_;
             while (out_.slots_[at].problem != no_problem) at = (at + 1) & out_.mask_;
-            out_.slots_[at] = {static_cast<std::uint32_t>(hash >> 32), i};
+            out_.slots_[at] = {static_cast<std::uint32_t>(hash >> 32), i, out_.problems_[i].key_at,
+                               out_.problems_[i].key_size};
         }
     }
 
