@@ -40,11 +40,12 @@ struct autotune_dispatcher {
 namespace autotune::library {
 namespace {
 
-constexpr std::uint64_t known_flags =
-    AUTOTUNE_NO_USER_DATABASE | AUTOTUNE_NO_PREDICTIONS | AUTOTUNE_NO_COMPILE | AUTOTUNE_KEEP_NO_BINARIES;
+constexpr std::uint64_t known_flags = AUTOTUNE_NO_USER_DATABASE | AUTOTUNE_NO_PREDICTIONS | AUTOTUNE_NO_COMPILE |
+                                      AUTOTUNE_KEEP_NO_BINARIES | AUTOTUNE_NO_SYSTEM_DATABASE |
+                                      AUTOTUNE_SYSTEM_DATABASE_IS_IMMUTABLE | AUTOTUNE_ONLY_LOCAL;
 
 /// What the first version of each struct had; more may have come.
-constexpr std::size_t least_options = offsetof(autotune_options, embedded_bundle_count) + sizeof(std::size_t);
+constexpr std::size_t least_options = offsetof(autotune_options, online_share) + sizeof(double);
 constexpr std::size_t least_decision = offsetof(autotune_decision, why) + sizeof(const char*);
 
 void require(bool given, std::string_view what) {
@@ -102,13 +103,15 @@ void set_policy(const autotune_options& given, Dispatcher::Options& wanted) {
     wanted.tune = tuner_for({.database = wanted.learn, .ops = wanted.ops, .worker = {}, .log = wanted.log});
 }
 
+std::span<const std::byte> bytes_of(const autotune_bytes& piece, std::string_view what) {
+    require(piece.data || piece.size == 0, what);
+    return {static_cast<const std::byte*>(piece.data), piece.size};
+}
+
 std::vector<std::span<const std::byte>> bytes_of(const autotune_bytes* pieces, std::size_t count) {
     std::vector<std::span<const std::byte>> out;
     require(pieces || count == 0, "embedded_bundles");
-    for (std::size_t i = 0; i < count; ++i) {
-        require(pieces[i].data || pieces[i].size == 0, fmt::format("embedded_bundles[{}]", i));
-        out.emplace_back(static_cast<const std::byte*>(pieces[i].data), pieces[i].size);
-    }
+    for (std::size_t i = 0; i < count; ++i) out.push_back(bytes_of(pieces[i], fmt::format("embedded_bundles[{}]", i)));
     return out;
 }
 
@@ -249,10 +252,16 @@ nlohmann::json json_of(const Explanation& answer) {
                         {"time_us", row.time_us},
                         {"state", row.state},
                         {"refused", row.refused},
-                        {"chosen", row.chosen}});
+                        {"chosen", row.chosen},
+                        {"layer", row.layer},
+                        {"device", row.device},
+                        {"distance", row.distance},
+                        {"imported", row.imported},
+                        {"why", row.why}});
     for (const auto& [problem, differs] : answer.closest)
         closest.push_back({{"problem", problem}, {"differs", differs}});
     return {{"rung", name_of(answer.rung)},
+            {"layer", name_of(answer.layer)},
             {"config", answer.config},
             {"why", answer.why},
             {"rows", rows},
@@ -276,12 +285,18 @@ int autotune_dispatcher_create(const autotune_options* given, autotune_dispatche
         autotune::Dispatcher::Options wanted{
             .databases = words_of(options.databases, options.database_count, "databases"),
             .user_database = !(options.flags & AUTOTUNE_NO_USER_DATABASE),
+            .system_database = !(options.flags & AUTOTUNE_NO_SYSTEM_DATABASE),
+            .system_database_is_immutable = (options.flags & AUTOTUNE_SYSTEM_DATABASE_IS_IMMUTABLE) != 0,
+            .embedded_database = bytes_of(options.embedded_database, "embedded_database.data"),
+            .only_local = (options.flags & AUTOTUNE_ONLY_LOCAL) != 0,
             .bundles = words_of(options.bundles, options.bundle_count, "bundles"),
             .embedded_bundles = bytes_of(options.embedded_bundles, options.embedded_bundle_count),
             .ops = made->ops ? &*made->ops : nullptr,
             .predictions = !(options.flags & AUTOTUNE_NO_PREDICTIONS),
             .compile = !(options.flags & AUTOTUNE_NO_COMPILE),
-            .keep_binaries = !(options.flags & AUTOTUNE_KEEP_NO_BINARIES)};
+            .keep_binaries = !(options.flags & AUTOTUNE_KEEP_NO_BINARIES),
+            .online = words_of(options.online, options.online_count, "online")};
+        if (options.online_share != 0) wanted.online_share = options.online_share;
         if (options.most_problems) wanted.most_problems = options.most_problems;
         if (options.log)
             wanted.log = [log = options.log, context = options.log_context](const std::string& sentence) {
@@ -467,5 +482,25 @@ int autotune_explain(const autotune_dispatcher* dispatcher, const char* op, cons
         Output out{output, context};
         out.line(json_of(dispatcher->dispatcher->explain(op, fields_of(problem, "problem"), device)));
         return out.status();
+    });
+}
+
+int autotune_pin(autotune_dispatcher* dispatcher, const char* op, const char* fields, const char* config) {
+    return guarded([&] {
+        require(dispatcher, "the dispatcher");
+        require(op, "the op's name");
+        require(config, "the config");
+        dispatcher->dispatcher->pin(op, fields_of(fields, "fields"), config);
+        return AUTOTUNE_OK;
+    });
+}
+
+int autotune_unpin(autotune_dispatcher* dispatcher, const char* op, int32_t* dropped) {
+    return guarded([&] {
+        require(dispatcher, "the dispatcher");
+        require(op, "the op's name");
+        const bool was = dispatcher->dispatcher->unpin(op);
+        if (dropped) *dropped = was;
+        return AUTOTUNE_OK;
     });
 }

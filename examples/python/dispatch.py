@@ -2,7 +2,7 @@
 """Softmax of a PyTorch tensor through libautotune.so, with ctypes alone: the tuned kernel where the user's database has
 one for this GPU and shape, else the default, on PyTorch's current stream.
 
-    dispatch.py [--library FILE] [ROWS [COLS]]
+    dispatch.py [--library FILE] [--bundle FILE] [ROWS [COLS]]
 
 Tune first to see the difference:  autotune --op softmax --problem rows=4096,cols=4096,dtype=bf16
 """
@@ -21,12 +21,18 @@ Log = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 Output = ctypes.CFUNCTYPE(c_int, c_void_p, c_int, c_void_p, c_size_t)
 
 
+class Bytes(Structure):
+    _fields_ = [("data", c_void_p), ("size", c_size_t)]
+
+
 class Options(Structure):
     _fields_ = [("size", c_size_t), ("flags", c_uint64), ("databases", POINTER(c_char_p)), ("database_count", c_size_t),
                 ("op_folders", POINTER(c_char_p)), ("op_folder_count", c_size_t), ("most_problems", c_size_t),
                 ("log", Log), ("log_context", c_void_p), ("on_miss", c_int64), ("tune_budget_ms", c_uint64),
                 ("tune_patience_ms", c_uint64), ("learn", c_char_p), ("bundles", POINTER(c_char_p)),
-                ("bundle_count", c_size_t), ("embedded_bundles", c_void_p), ("embedded_bundle_count", c_size_t)]
+                ("bundle_count", c_size_t), ("embedded_bundles", POINTER(Bytes)),
+                ("embedded_bundle_count", c_size_t), ("embedded_database", Bytes), ("online", POINTER(c_char_p)),
+                ("online_count", c_size_t), ("online_share", c_double)]
 
 
 class Tensor(Structure):
@@ -94,11 +100,12 @@ class Library:
 
 
 class Dispatcher:
-    def __init__(self, library, log=None):
+    def __init__(self, library, log=None, bundles=()):
         self.library = library
         self.log = Log(lambda _, sentence: log(sentence.decode(errors="replace"))) if log else Log()
         self.pointer = c_void_p()
-        options = Options(size=ctypes.sizeof(Options), log=self.log)
+        names = (c_char_p * len(bundles))(*[name.encode() for name in bundles])
+        options = Options(size=ctypes.sizeof(Options), log=self.log, bundles=names, bundle_count=len(bundles))
         library.check(library.c.autotune_dispatcher_create(byref(options), byref(self.pointer)))
 
     def close(self):
@@ -156,11 +163,13 @@ def softmax_of_torch(torch, dispatcher, rows, cols):
 def main():
     parser = argparse.ArgumentParser(description="softmax of a PyTorch tensor through libautotune.so")
     parser.add_argument("--library", help="libautotune.so, where the loader does not find it")
+    parser.add_argument("--bundle", action="append", default=[], help="a file of `autotune db bundle`")
     parser.add_argument("rows", nargs="?", type=int, default=4096)
     parser.add_argument("cols", nargs="?", type=int, default=4096)
     asked = parser.parse_args()
     library = Library(asked.library)
-    dispatcher = Dispatcher(library, log=lambda sentence: print("note:", sentence, file=sys.stderr))
+    dispatcher = Dispatcher(library, log=lambda sentence: print("note:", sentence, file=sys.stderr),
+                            bundles=asked.bundle)
     try:
         dispatcher.prepare("softmax", "dtype=bf16")
         try:

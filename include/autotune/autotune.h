@@ -69,7 +69,13 @@ enum autotune_dispatcher_flag {
     AUTOTUNE_NO_USER_DATABASE = 1, /* not the user's own: AUTOTUNE_DB, or ~/.cache/autotune/1/tune.db */
     AUTOTUNE_NO_PREDICTIONS = 2,   /* where nothing was measured, the default and not what a model predicts */
     AUTOTUNE_NO_COMPILE = 4,       /* kernels whose binary is stored only */
-    AUTOTUNE_KEEP_NO_BINARIES = 8  /* what is compiled is not put beside the user's database */
+    AUTOTUNE_KEEP_NO_BINARIES = 8, /* what is compiled is not put beside the user's database */
+    AUTOTUNE_NO_SYSTEM_DATABASE =
+        16, /* not the machine's: AUTOTUNE_SYSTEM_DB, or autotune/1/tune.db in XDG_DATA_DIRS */
+    /* The machine's database changes in no way while this dispatcher lives: no lock is taken and no change seen. Wrong
+     * answers follow where it does change. */
+    AUTOTUNE_SYSTEM_DATABASE_IS_IMMUTABLE = 32,
+    AUTOTUNE_ONLY_LOCAL = 64 /* refuses what was measured elsewhere: imported and embedded rows */
 };
 
 /* Bytes in the program; they must outlive what they are given to. */
@@ -114,10 +120,19 @@ typedef struct autotune_options {
     size_t bundle_count;
     const autotune_bytes* embedded_bundles;
     size_t embedded_bundle_count;
+    /* A database as bytes, which `autotune db export` makes. Read where it lies. What is no database of autotune is
+     * ignored with a line in the log. */
+    autotune_bytes embedded_database;
+    /* Ops that are tuned by the application's own calls, where no fresh record answers: now and then a call also tries
+     * another config. Only calls that change no input and may be run again; never in a capture, nor while frozen. */
+    const char* const* online;
+    size_t online_count;
+    double online_share; /* of the GPU time of a problem's calls, at most 0.5. 0: 0.02 */
 } autotune_options;
 
 /* A dispatcher; options NULL: the usual one. Databases are read when a call needs them.
- * AUTOTUNE_USAGE  options of a newer library, an unknown flag or policy, an op folder that cannot be loaded
+ * AUTOTUNE_USAGE  options of a newer library, an unknown flag or policy, an op folder that cannot be loaded, an unknown
+ *                 op or a wrong share for online tuning
  * cost            some milliseconds, and the driver's start where it has not started */
 AUTOTUNE_API int autotune_dispatcher_create(const autotune_options* options, autotune_dispatcher** out);
 /* Ends it and its handles; no other thread may be using them, and what it launched must have ended. NULL is nothing. */
@@ -252,10 +267,19 @@ typedef int (*autotune_output)(void* context, int stream, const char* text, size
 AUTOTUNE_API int autotune_misses(const autotune_dispatcher* dispatcher, autotune_output output, void* context);
 
 /* How a problem, "rows=4096,cols=4096,dtype=bf16", would be answered on a GPU: one line of JSON with `rung`, `config`,
- * `why`, `rows` (what there was to choose from) and `closest` (stored problems, and what differs). Launches nothing.
- * AUTOTUNE_UNAVAILABLE  there is no such GPU */
+ * `layer`, `why`, `rows` (what there was to choose from, each with its layer, device and distance) and `closest`
+ * (stored problems, and what differs). Launches nothing. AUTOTUNE_UNAVAILABLE  there is no such GPU */
 AUTOTUNE_API int autotune_explain(const autotune_dispatcher* dispatcher, const char* op, const char* problem,
                                   int device, autotune_output output, void* context);
+
+/* Has calls of an op whose problems have these values, "dtype=bf16" or NULL for all, run this config, "warp_row
+ * THREADS=256 VEC=8", whatever databases say: for experiments that must not tune themselves. Where it is not valid, or
+ * has failed, the call goes on to the databases, with a line in the log. Of several pins that fit the last one counts.
+ * AUTOTUNE_USAGE  an unknown op, field, variant, parameter or value, or the dispatcher is frozen */
+AUTOTUNE_API int autotune_pin(autotune_dispatcher* dispatcher, const char* op, const char* fields, const char* config);
+/* Drops every pin of the op. dropped: 1 where there was one, else 0; may be NULL.
+ * AUTOTUNE_USAGE  the dispatcher is frozen */
+AUTOTUNE_API int autotune_unpin(autotune_dispatcher* dispatcher, const char* op, int32_t* dropped);
 
 /* -- One answer everywhere: graphs and eager calls, the ranks of a job */
 

@@ -36,7 +36,7 @@ int main(void) {
     EXPECT(sizeof(autotune_scalar) == 16);
     EXPECT(offsetof(autotune_scalar, value) == 8);
     /* These grow at their end. */
-    EXPECT(sizeof(autotune_options) >= 136);
+    EXPECT(sizeof(autotune_options) >= 176);
     EXPECT(offsetof(autotune_options, size) == 0);
     EXPECT(offsetof(autotune_options, flags) == 8);
     EXPECT(offsetof(autotune_options, databases) == 16);
@@ -54,6 +54,10 @@ int main(void) {
     EXPECT(offsetof(autotune_options, bundle_count) == 112);
     EXPECT(offsetof(autotune_options, embedded_bundles) == 120);
     EXPECT(offsetof(autotune_options, embedded_bundle_count) == 128);
+    EXPECT(offsetof(autotune_options, embedded_database) == 136);
+    EXPECT(offsetof(autotune_options, online) == 152);
+    EXPECT(offsetof(autotune_options, online_count) == 160);
+    EXPECT(offsetof(autotune_options, online_share) == 168);
     EXPECT(sizeof(autotune_bytes) == 16);
     EXPECT(offsetof(autotune_bytes, size) == 8);
     EXPECT(AUTOTUNE_RUN_DEFAULT == 0 && AUTOTUNE_TUNE_NOW == 1 && AUTOTUNE_TUNE_BEHIND == 2 && AUTOTUNE_FAIL == 3);
@@ -79,7 +83,8 @@ int main(void) {
     EXPECT(AUTOTUNE_CHECK_FAILED == 4 && AUTOTUNE_NOT_STORED == 5 && AUTOTUNE_INTERNAL == 70);
     EXPECT(AUTOTUNE_INTERRUPTED == 130);
     EXPECT(AUTOTUNE_NO_USER_DATABASE == 1 && AUTOTUNE_NO_PREDICTIONS == 2 && AUTOTUNE_NO_COMPILE == 4);
-    EXPECT(AUTOTUNE_KEEP_NO_BINARIES == 8);
+    EXPECT(AUTOTUNE_KEEP_NO_BINARIES == 8 && AUTOTUNE_NO_SYSTEM_DATABASE == 16);
+    EXPECT(AUTOTUNE_SYSTEM_DATABASE_IS_IMMUTABLE == 32 && AUTOTUNE_ONLY_LOCAL == 64);
     EXPECT(AUTOTUNE_RESULT == 1 && AUTOTUNE_NOTICE == 2);
     EXPECT(AUTOTUNE_MOST_TENSORS == 64);
 

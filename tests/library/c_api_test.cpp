@@ -14,6 +14,8 @@
 
 #include "autotune/autotune.h"
 #include "cache/sharing/bundle.h"
+#include "cache/sharing/exports.h"
+#include "device/identity.h"
 #include "tests/cache/dispatch_samples.h"
 
 namespace autotune {
@@ -171,7 +173,14 @@ TEST_F(CApi, ExplainsWithoutLaunching) {
     const auto answer = nlohmann::json::parse(text);
     EXPECT_EQ(answer["rung"], "exact");
     EXPECT_EQ(answer["config"], "vector VEC=8 THREADS=128 SPLIT=1");
-    EXPECT_FALSE(answer["rows"].empty());
+    EXPECT_EQ(answer["layer"], "project");
+    ASSERT_FALSE(answer["rows"].empty());
+    const auto& row = answer["rows"][0];
+    EXPECT_EQ(row["layer"], "project");
+    EXPECT_EQ(row["distance"], 0.0);
+    EXPECT_EQ(row["imported"], false);
+    EXPECT_EQ(row["device"], identify(0).name);
+    EXPECT_TRUE(row["why"].is_string());
     EXPECT_EQ(autotune_explain(dispatcher(), "scale", "n=1024,n=2048", 0, append, &text), AUTOTUNE_USAGE);
     EXPECT_EQ(autotune_explain(dispatcher(), "scale", "n=1024", 7, append, &text), AUTOTUNE_UNAVAILABLE);
 }
@@ -260,6 +269,95 @@ TEST_F(CApi, ABundleInTheProgramAnswersWithoutDatabaseAndCompiler) {
     EXPECT_EQ(autotune_dispatcher_create(&options_, &refused), AUTOTUNE_USAGE);
 }
 
+TEST_F(CApi, ADatabaseInTheProgramAnswersUnlessOnlyLocalRowsMay) {
+    put_binary(vector_config(8, 128), 1024);
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    std::string text;
+    export_database(Store::open({.path = database_, .mode = Store::Mode::read}), {}, folder / "export.db");
+    {
+        std::ifstream file{folder / "export.db", std::ios::binary};
+        text.assign(std::istreambuf_iterator<char>{file}, {});
+    }
+    ASSERT_GT(text.size(), 4096u);
+    std::filesystem::remove(database_);  // the binaries stay beside it
+    options_.embedded_database = {text.data(), text.size()};
+    Call call;
+    EXPECT_EQ(launch(handle(), call), AUTOTUNE_OK) << autotune_error_message();
+    EXPECT_EQ(call.decision.layer, AUTOTUNE_LAYER_EMBEDDED) << call.decision.why;
+    EXPECT_STREQ(call.decision.config, vector_config(8, 128).text().c_str());
+    autotune_dispatcher_destroy(dispatcher_);
+    dispatcher_ = nullptr;
+    options_.flags |= AUTOTUNE_ONLY_LOCAL;
+    EXPECT_EQ(launch(handle(), call), AUTOTUNE_OK) << autotune_error_message();
+    EXPECT_EQ(call.decision.layer, AUTOTUNE_LAYER_OP) << call.decision.why;
+    options_.embedded_database = {nullptr, 1};
+    autotune_dispatcher* refused = nullptr;
+    EXPECT_EQ(autotune_dispatcher_create(&options_, &refused), AUTOTUNE_USAGE);
+    EXPECT_THAT(autotune_error_message(), HasSubstr("embedded_database"));
+}
+
+TEST_F(CApi, TheDatabaseOfTheMachineIsReadUnlessItShallNot) {
+    put_binary(vector_config(8, 128), 1024);
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    const std::string machines = folder / "machine.db";
+    export_database(Store::open({.path = database_, .mode = Store::Mode::read}), {}, machines);
+    std::filesystem::remove(database_);  // the binaries stay beside it
+    ::setenv("AUTOTUNE_SYSTEM_DB", machines.c_str(), 1);
+    const std::uint64_t flags = options_.flags;
+    for (const auto& [more, layer] : {std::pair{0, AUTOTUNE_LAYER_SYSTEM},
+                                      {AUTOTUNE_SYSTEM_DATABASE_IS_IMMUTABLE, AUTOTUNE_LAYER_SYSTEM},
+                                      {AUTOTUNE_NO_SYSTEM_DATABASE, AUTOTUNE_LAYER_OP}}) {
+        options_.flags = flags | static_cast<std::uint64_t>(more);
+        Call call;
+        EXPECT_EQ(launch(handle(), call), AUTOTUNE_OK) << autotune_error_message();
+        EXPECT_EQ(call.decision.layer, layer) << more << ": " << call.decision.why;
+        autotune_dispatcher_destroy(dispatcher_);
+        dispatcher_ = nullptr;
+    }
+    ::unsetenv("AUTOTUNE_SYSTEM_DB");
+}
+
+TEST_F(CApi, APinGoesBeforeTheDatabasesUntilItIsDropped) {
+    put_binary(vector_config(8, 128), 1024);
+    tuned(1024, {{vector_config(4), 40.0}});
+    ASSERT_EQ(autotune_pin(dispatcher(), "scale", "dtype=f32", "vector VEC=8 THREADS=128"), AUTOTUNE_OK)
+        << autotune_error_message();
+    Call call;
+    EXPECT_EQ(launch(handle(), call), AUTOTUNE_OK) << autotune_error_message();
+    EXPECT_EQ(call.decision.layer, AUTOTUNE_LAYER_PINNED);
+    EXPECT_STREQ(call.decision.config, vector_config(8, 128).text().c_str());
+    std::int32_t dropped = 7;
+    EXPECT_EQ(autotune_unpin(dispatcher(), "scale", &dropped), AUTOTUNE_OK);
+    EXPECT_EQ(dropped, 1);
+    EXPECT_EQ(launch(handle(), call), AUTOTUNE_OK);
+    EXPECT_STREQ(call.decision.config, vector_config(4).text().c_str());
+    EXPECT_EQ(autotune_unpin(dispatcher(), "scale", &dropped), AUTOTUNE_OK);
+    EXPECT_EQ(dropped, 0);
+    EXPECT_EQ(autotune_unpin(dispatcher(), "scael", nullptr), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_pin(dispatcher(), "scale", nullptr, "vector VEC=3"), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_pin(dispatcher(), "scale", "dtyp=f32", "vector VEC=8"), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_pin(dispatcher(), "scale", nullptr, nullptr), AUTOTUNE_USAGE);
+    ASSERT_EQ(autotune_freeze(dispatcher()), AUTOTUNE_OK);
+    EXPECT_EQ(autotune_pin(dispatcher(), "scale", nullptr, "vector VEC=8"), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_unpin(dispatcher(), "scale", nullptr), AUTOTUNE_USAGE);
+}
+
+TEST_F(CApi, OpsTunedByTheirCallsAreNamedAndTheirShareIsChecked) {
+    const char* const names[] = {"scale"};
+    const char* const typo[] = {"scael"};
+    autotune_dispatcher* made = nullptr;
+    options_.online = typo;
+    options_.online_count = 1;
+    EXPECT_EQ(autotune_dispatcher_create(&options_, &made), AUTOTUNE_USAGE);
+    EXPECT_THAT(autotune_error_message(), HasSubstr("scael"));
+    options_.online = names;
+    options_.online_share = 0.6;
+    EXPECT_EQ(autotune_dispatcher_create(&options_, &made), AUTOTUNE_USAGE);
+    EXPECT_EQ(made, nullptr);
+    options_.online_share = 0;
+    EXPECT_EQ(autotune_dispatcher_create(&options_, &dispatcher_), AUTOTUNE_OK) << autotune_error_message();
+}
+
 TEST_F(CApi, WhereNothingIsTunedItDoesAsTheOptionsSay) {
     const std::string learned = (folder / "learned" / "tune.db").string();
     options_.on_miss = AUTOTUNE_FAIL;
@@ -295,6 +393,8 @@ TEST_F(CApi, NullPointersAreRefused) {
     EXPECT_EQ(autotune_launch(handle(), nullptr, 2, nullptr, 0, nullptr, nullptr), AUTOTUNE_USAGE);
     EXPECT_EQ(autotune_launch(handle(), call.tensors, 2, nullptr, 1, nullptr, nullptr), AUTOTUNE_USAGE);
     EXPECT_EQ(autotune_refresh(nullptr), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_pin(nullptr, "scale", nullptr, "naive"), AUTOTUNE_USAGE);
+    EXPECT_EQ(autotune_unpin(nullptr, "scale", nullptr), AUTOTUNE_USAGE);
     EXPECT_EQ(autotune_counts(nullptr, nullptr, 0), AUTOTUNE_USAGE);
     EXPECT_EQ(autotune_counts(dispatcher(), nullptr, 1), AUTOTUNE_USAGE);
     EXPECT_EQ(autotune_misses(dispatcher(), nullptr, nullptr), AUTOTUNE_USAGE);

@@ -7,7 +7,7 @@ sys.path.insert(0, sys.argv[2])
 from dispatch import Decision, Dispatcher, Error, Library, Options, Scalar, Tensor  # noqa: E402
 
 library = Library(sys.argv[1])
-assert [ctypes.sizeof(kind) for kind in (Tensor, Scalar, Decision, Options)] == [32, 16, 48, 136]
+assert [ctypes.sizeof(kind) for kind in (Tensor, Scalar, Decision, Options)] == [32, 16, 48, 176]
 assert "softmax" in library.command("ops")
 told = []
 dispatcher = Dispatcher(library, log=told.append)
