@@ -70,8 +70,8 @@ enum autotune_dispatcher_flag {
     AUTOTUNE_NO_PREDICTIONS = 2,   /* where nothing was measured, the default and not what a model predicts */
     AUTOTUNE_NO_COMPILE = 4,       /* kernels whose binary is stored only */
     AUTOTUNE_KEEP_NO_BINARIES = 8, /* what is compiled is not put beside the user's database */
-    AUTOTUNE_NO_SYSTEM_DATABASE =
-        16, /* not the machine's: AUTOTUNE_SYSTEM_DB, or autotune/1/tune.db in XDG_DATA_DIRS */
+    /* Not the machine's: AUTOTUNE_SYSTEM_DB, or autotune/1/tune.db in XDG_DATA_DIRS. */
+    AUTOTUNE_NO_SYSTEM_DATABASE = 16,
     /* The machine's database changes in no way while this dispatcher lives: no lock is taken and no change seen. Wrong
      * answers follow where it does change. */
     AUTOTUNE_SYSTEM_DATABASE_IS_IMMUTABLE = 32,
@@ -225,9 +225,11 @@ AUTOTUNE_API const char* autotune_layer_name(int32_t layer);
 
 /* Launches on the stream, which belongs to the current context. tensors: in the op's order, all of them. scalars: in
  * the op's order; those left out have the op's defaults. decision: filled, also where nothing was launched; may be
- * NULL. AUTOTUNE_USAGE        arguments that contradict the op AUTOTUNE_UNAVAILABLE  nothing was launched; the
- * decision's `why` is the message cost                  a problem that was seen before: one driver call and some 50 ns;
- * the first call of one reads, loads and perhaps compiles */
+ * NULL.
+ * AUTOTUNE_USAGE        arguments that contradict the op
+ * AUTOTUNE_UNAVAILABLE  nothing was launched; the decision's `why` is the message
+ * cost                  a problem that was seen before: one driver call and some 50 ns; the first call of one reads,
+ *                       loads and perhaps compiles */
 AUTOTUNE_API int autotune_launch(const autotune_handle* handle, const autotune_tensor* tensors, size_t tensor_count,
                                  const autotune_scalar* scalars, size_t scalar_count, void* stream,
                                  autotune_decision* decision);
@@ -268,7 +270,8 @@ AUTOTUNE_API int autotune_misses(const autotune_dispatcher* dispatcher, autotune
 
 /* How a problem, "rows=4096,cols=4096,dtype=bf16", would be answered on a GPU: one line of JSON with `rung`, `config`,
  * `layer`, `why`, `rows` (what there was to choose from, each with its layer, device and distance) and `closest`
- * (stored problems, and what differs). Launches nothing. AUTOTUNE_UNAVAILABLE  there is no such GPU */
+ * (stored problems, and what differs). Launches nothing.
+ * AUTOTUNE_UNAVAILABLE  there is no such GPU */
 AUTOTUNE_API int autotune_explain(const autotune_dispatcher* dispatcher, const char* op, const char* problem,
                                   int device, autotune_output output, void* context);
 
