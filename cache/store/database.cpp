@@ -29,6 +29,7 @@ bool DatabaseFailure::corrupt() const noexcept {
 }
 
 bool DatabaseFailure::full() const noexcept { return (code_ & 0xff) == SQLITE_FULL; }
+bool DatabaseFailure::refused() const noexcept { return (code_ & 0xff) == SQLITE_ERROR; }
 bool DatabaseFailure::moved() const noexcept { return code_ == SQLITE_READONLY_DBMOVED; }
 
 Query::~Query() {
@@ -107,6 +108,18 @@ Database Database::open_immutable(const std::filesystem::path& path) {
     if (code != SQLITE_OK) fail(connection, code);
     sqlite3_extended_result_codes(connection, 1);
     database.execute(carefully);
+    return database;
+}
+
+Database Database::open_damaged(const std::filesystem::path& path) {
+    sqlite3* connection = nullptr;
+    const int code = sqlite3_open_v2(path.c_str(), &connection, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
+    Database database{connection};
+    if (code != SQLITE_OK) fail(connection, code);
+    sqlite3_extended_result_codes(connection, 1);
+    // First, since the others look at the schema: with it, a file shorter than its header says is read nevertheless.
+    database.execute("PRAGMA writable_schema = ON");
+    database.execute("PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON");
     return database;
 }
 

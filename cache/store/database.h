@@ -28,6 +28,7 @@ public:
     bool corrupt() const noexcept;  ///< the file is damaged or no database
     bool moved() const noexcept;    ///< another file stands in its place, or none
     bool full() const noexcept;     ///< the disk, or what this user may have of it
+    bool refused() const noexcept;  ///< the statement makes no sense there: a table is missing
 
 private:
     int code_;
@@ -106,6 +107,8 @@ public:
     static Database open(const std::filesystem::path& path, Access access, std::chrono::milliseconds patience);
     /// A file that nobody changes while it is open: no lock is taken, no change seen.
     static Database open_immutable(const std::filesystem::path& path);
+    /// For reading what is left of a broken or cut off file; nobody else writes it.
+    static Database open_damaged(const std::filesystem::path& path);
     static Database in_memory();
     /// A database whose bytes stay where they are and are not written to; they outlive the connection.
     static Database of_bytes(std::span<const std::byte> bytes);

@@ -46,14 +46,17 @@ Database new_in_memory(const char* schema, const std::string& uuid) {
     return database;
 }
 
+bool create_private(const fs::path& path) {
+    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return file >= 0 && ::close(file) == 0;
+}
+
 /// Makes the file under another name and links it into place, so that of several creators one wins and nobody ever sees
 /// half a schema.
 enum class Created { yes, not_writable, disk_full };
 Created create_file(const fs::path& path, const char* schema, const std::string& uuid) {
     const fs::path making = fmt::format("{}.new-{}-{}", path.string(), ::getpid(), random_uuid().substr(0, 8));
-    const int file = ::open(making.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0) return errno == ENOSPC ? Created::disk_full : Created::not_writable;
-    ::close(file);
+    if (!create_private(making)) return errno == ENOSPC ? Created::disk_full : Created::not_writable;
     Created made = Created::not_writable;
     try {
         {
@@ -67,8 +70,7 @@ Created create_file(const fs::path& path, const char* schema, const std::string&
     } catch (const DatabaseFailure& failure) {
         if ((failure.code() & 0xff) == SQLITE_FULL) made = Created::disk_full;
     }
-    ::unlink(making.c_str());
-    for (const char* companion : {"-journal", "-wal", "-shm"}) ::unlink((making.string() + companion).c_str());
+    remove_database(making);
     return made;
 }
 
@@ -467,6 +469,37 @@ void reopen_replaced(Opened& opened, const Store::Options& options) {
         opened.tune = open_file(opened.path, tune_schema, Database::Access::write, options.patience);
     if (opened.trials.moved())
         opened.trials = open_file(trials, trials_schema, Database::Access::write, options.patience);
+}
+
+Opened open_for_folding(const fs::path& database, const fs::path& copy) {
+    if (!create_private(copy)) throw DatabaseFailure{SQLITE_CANTOPEN, "no file can be made beside it"};
+    Opened out{.where = Opened::Where::file, .may_write = true, .path = copy};
+    try {
+        out.tune = Database::open(copy, Database::Access::write, std::chrono::milliseconds{0});
+        if (probe(database).kind == FileKind::absent) {
+            fill_new(out.tune, tune_schema, random_uuid());
+        } else {
+            Database source = open_file(database, tune_schema, Database::Access::read, std::chrono::seconds{10});
+            out.tune.copy_from(source);
+        }
+    } catch (const DatabaseFailure&) {
+        remove_database(copy);
+        throw;
+    }
+    return out;
+}
+
+bool put_in_place(const fs::path& copy, const fs::path& database) {
+    const int file = ::open(copy.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    const bool synced = ::fsync(file) == 0;
+    ::close(file);
+    return synced && ::rename(copy.c_str(), database.c_str()) == 0;
+}
+
+void remove_database(const fs::path& path) noexcept {
+    ::unlink(path.c_str());
+    for (const char* companion : {"-journal", "-wal", "-shm"}) ::unlink((path.string() + companion).c_str());
 }
 
 fs::path spool_folder(const fs::path& database) { return database.parent_path() / "spool"; }

@@ -32,6 +32,35 @@ bool matches(const Expression& where, const ProblemIdentity& problem) {
     }
 }
 
+namespace {
+
+void check_references(Database& tune, std::vector<std::string>& faults) {
+    Query row = tune.query("SELECT \"table\", parent, count(*) FROM pragma_foreign_key_check GROUP BY 1, 2");
+    while (row.step())
+        faults.push_back(fmt::format("{} of '{}' speak of rows of '{}' that are not there",
+                                     row.integer(2) == 1 ? "1 row" : fmt::format("{} rows", row.integer(2)),
+                                     row.text(0), row.text(1)));
+}
+
+/// Rows that many records share and that carry their own hash; one that fails makes all its records misses.
+void check_hashes(Database& tune, std::vector<std::string>& faults) {
+    Entities entities{tune};
+    const auto check_all = [&](const char* table, const auto& is_sound) {
+        std::vector<std::int64_t> ids;
+        {
+            Query row = tune.query(fmt::format("SELECT id FROM {}", table));
+            while (row.step()) ids.push_back(row.integer(0));
+        }
+        for (const std::int64_t id : ids)
+            if (!is_sound(id)) faults.push_back(fmt::format("row {} of '{}' does not fit its hash", id, table));
+    };
+    check_all("config", [&](std::int64_t id) { return entities.config(id) != nullptr; });
+    check_all("template", [&](std::int64_t id) { return entities.source(id) != nullptr; });
+    check_all("env", [&](std::int64_t id) { return entities.environment(id) != nullptr; });
+}
+
+}  // namespace
+
 void Store::scan(const RecordQuery& query, const Today& today,
                  const std::function<void(const RecordView&)>& sink) const {
     impl_->ask([&] {
@@ -183,10 +212,18 @@ std::vector<std::string> Store::check() const {
         }
     }
     if (!faults.empty()) return faults;
-    scan_records(
-        impl_->tune(), {}, {}, [](const RecordView&) {},
-        [&](const RecordKey& key) { faults.push_back(fmt::format("the checksum of record {} fails", key.text())); });
-    return faults;
+    return impl_->ask([&] {
+        check_references(impl_->tune(), faults);
+        check_hashes(impl_->tune(), faults);
+        scan_records(
+            impl_->tune(), {}, {}, [](const RecordView&) {},
+            [&](const RecordKey& key) {
+                faults.push_back(fmt::format("the checksum of record {} fails", key.text()));
+            });
+        const std::vector<std::string> of_trials = faults_of_trials(impl_->trials());
+        faults.insert(faults.end(), of_trials.begin(), of_trials.end());
+        return faults;
+    });
 }
 
 }  // namespace autotune

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 #include "cache/store/crc32.h"
 
@@ -123,17 +124,19 @@ std::strong_ordering compare(const Record& a, const Record& b) {
 
 std::uint32_t crc_of_row(const CrcParts& parts, const std::array<std::int64_t, 13>& numbers,
                          double max_error) noexcept {
-    Crc32 crc;
-    for (const std::uint32_t part : {parts.device, parts.source, parts.problem, parts.config, parts.run}) crc.add(part);
-    return crc.add(std::as_bytes(std::span{numbers})).add(max_error).value();
+    // One run over all bytes: adding field by field takes twice as long.
+    std::array<std::byte, 5 * sizeof(std::uint32_t) + sizeof numbers + sizeof max_error> bytes;
+    std::byte* at = bytes.data();
+    for (const std::uint32_t part : {parts.device, parts.source, parts.problem, parts.config, parts.run}) {
+        std::memcpy(at, &part, sizeof part);
+        at += sizeof part;
+    }
+    std::memcpy(at, numbers.data(), sizeof numbers);
+    std::memcpy(at + sizeof numbers, &max_error, sizeof max_error);
+    return crc32(std::span<const std::byte>{bytes});
 }
 
-std::uint32_t crc_of(const Record& r) {
-    const CrcParts parts{.device = crc32(r.device.fp),
-                         .source = crc32(r.source.hash()),
-                         .problem = crc32(std::span<const std::byte>{r.problem.key}),
-                         .config = crc32(r.config.variant + ' ' + r.config.hash()),
-                         .run = crc32(r.run.uuid)};
+std::uint32_t crc_of(const Record& r, const CrcParts& parts) noexcept {
     const std::array<std::int64_t, 13> numbers{r.environment.nvrtc_major,
                                                r.environment.nvrtc_minor,
                                                r.rank,
@@ -148,6 +151,14 @@ std::uint32_t crc_of(const Record& r) {
                                                static_cast<std::int64_t>(r.verified),
                                                r.tuned_at};
     return crc_of_row(parts, numbers, r.max_error);
+}
+
+std::uint32_t crc_of(const Record& r) {
+    return crc_of(r, {.device = crc32(r.device.fp),
+                      .source = crc32(r.source.hash()),
+                      .problem = crc32(std::span<const std::byte>{r.problem.key}),
+                      .config = crc32(r.config.variant + ' ' + r.config.hash()),
+                      .run = crc32(r.run.uuid)});
 }
 
 }  // namespace autotune

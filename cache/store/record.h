@@ -129,6 +129,8 @@ struct CrcParts {
 /// numbers: NVRTC major and minor, rank, median, low and high in ns, samples, default in ns (-1: none), evaluated,
 /// space size, effort, verified, tuned_at.
 std::uint32_t crc_of_row(const CrcParts& parts, const std::array<std::int64_t, 13>& numbers, double max_error) noexcept;
+/// The checksum of a record whose parts' are known.
+std::uint32_t crc_of(const Record& record, const CrcParts& parts) noexcept;
 /// CRC-32 (IEEE) of everything a record says, its device, template, problem and config by their hashes.
 std::uint32_t crc_of(const Record& record);
 

@@ -268,6 +268,23 @@ void scan_records(Database& database, const RecordQuery& query, const Today& tod
         }
 }
 
+void scan_problem(Database& database, const RecordKey& id, const std::function<void(const RecordView&)>& sink,
+                  const std::function<void(const RecordKey&)>& broken) {
+    Entities entities{database};
+    const Today nothing;
+    Staleness staleness{nothing};
+    SharedParts shared{entities, staleness, id.device, id.source};
+    Query row = database.query(fmt::format("{}{}{} AND r.problem = ?3", record_columns, problem_text, record_tables));
+    row.bind(id.device, id.source, id.problem);
+    while (row.step()) {
+        RecordView view{.id = {.device = id.device, .source = id.source}, .default_ns = {}};
+        if (read_record(row, shared, true, view))
+            sink(view);
+        else
+            broken(view.id);
+    }
+}
+
 std::optional<Record> record_at(Database& database, const RecordKey& key) {
     const std::string sql =
         fmt::format("{}{}{} AND r.problem = ?3 AND r.nvrtc_major = ?4 AND r.nvrtc_minor = ?5 AND r.rank = ?6",
@@ -318,19 +335,39 @@ Record to_record(const RecordView& view) {
     return r;
 }
 
-void replace_record(Database& database, const Record& r, const RecordKey& key, std::int64_t config, std::int64_t run) {
-    database
-        .query(
-            "INSERT OR REPLACE INTO record (device, template, problem, nvrtc_major, nvrtc_minor, rank, config, "
-            "time_ns, "
-            "lo_ns, hi_ns, samples, default_ns, evaluated, space_size, effort, verified, max_err, run, tuned_at, "
-            "flags, crc) "
-            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?)")
+namespace {
+
+std::string insert_into_record(std::string_view insert, std::string_view otherwise) {
+    return fmt::format(
+        "{} INTO record (device, template, problem, nvrtc_major, nvrtc_minor, rank, config, time_ns, lo_ns, hi_ns, "
+        "samples, default_ns, evaluated, space_size, effort, verified, max_err, run, tuned_at, flags, crc) VALUES "
+        "(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?){}",
+        insert, otherwise);
+}
+
+void write_record(Database& database, std::string_view sql, const Record& r, const RecordKey& key, std::int64_t config,
+                  std::int64_t run, std::uint32_t crc) {
+    database.query(sql)
         .bind(key.device, key.source, key.problem, key.nvrtc_major, key.nvrtc_minor, key.rank, config,
               nanoseconds(r.time_us), nanoseconds(r.low_us), nanoseconds(r.high_us), r.samples,
               r.default_us ? std::optional{nanoseconds(*r.default_us)} : std::nullopt, r.evaluated, r.space_size,
-              r.run.effort, r.verified, r.max_error, run, r.tuned_at, crc_of(r))
+              r.run.effort, r.verified, r.max_error, run, r.tuned_at, crc)
         .run();
+}
+
+}  // namespace
+
+bool insert_record(Database& database, const Record& record, const RecordKey& key, std::int64_t config,
+                   std::int64_t run, std::uint32_t crc) {
+    static const std::string sql = insert_into_record("INSERT", " ON CONFLICT DO NOTHING");
+    write_record(database, sql, record, key, config, run, crc);
+    return database.changes() > 0;
+}
+
+void replace_record(Database& database, const Record& record, const RecordKey& key, std::int64_t config,
+                    std::int64_t run, std::uint32_t crc) {
+    static const std::string sql = insert_into_record("INSERT OR REPLACE", "");
+    write_record(database, sql, record, key, config, run, crc);
 }
 
 bool put_prediction(Database& database, const Record& r, std::int64_t source, std::int64_t problem, std::int64_t config,

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -148,6 +149,68 @@ std::int64_t insert_run(Database& database, const RunInfo& r, std::int64_t devic
               r.reference, r.host_hash, r.origin, predicted)
         .run();
     return database.last_id();
+}
+
+Interning::Part Interning::device(const DeviceIdentity& device) {
+    const auto [at, is_new] = devices_.try_emplace(device.fp);
+    if (is_new) at->second = {.id = intern(database_, device), .crc = crc32(device.fp)};
+    return at->second;
+}
+
+Interning::Part Interning::environment(const Environment& environment) {
+    for (const auto& [known, part] : environments_)
+        if (known == environment) return part;
+    environments_.emplace_back(environment, Part{.id = intern(database_, environment)});
+    return environments_.back().second;
+}
+
+Interning::Part Interning::source(const TemplateIdentity& source) {
+    name_.assign(source.op).append(1, '\0').append(source.variant).append(1, '\0');
+    name_.append(source.source_hash).append(1, '\0').append(source.space_hash).append(1, '\0');
+    name_.append(reinterpret_cast<const char*>(&source.abi), sizeof source.abi);
+    const auto [at, is_new] = sources_.try_emplace(name_);
+    if (is_new) at->second = {.id = intern(database_, source), .crc = crc32(source.hash())};
+    return at->second;
+}
+
+Interning::Part Interning::config(std::string_view op, const Config& config) {
+    name_.assign(op).append(1, '\0').append(config.variant);
+    for (const auto& [parameter, value] : config.values) {
+        name_.append(1, '\0').append(parameter).append(1, static_cast<char>(value.index()));
+        if (const auto* number = std::get_if<std::int64_t>(&value)) {
+            name_.append(reinterpret_cast<const char*>(number), sizeof *number);
+        } else {
+            // With its length, so that no word reads as the next parameter.
+            const std::string text = to_text(value);
+            const std::size_t length = text.size();
+            name_.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
+        }
+    }
+    const auto [at, is_new] = configs_.try_emplace(name_);
+    if (is_new) at->second = {.id = intern(database_, op, config), .crc = crc32(config.variant + ' ' + config.hash())};
+    return at->second;
+}
+
+/// Ranks of one problem come one after another.
+Interning::Part Interning::problem(const ProblemIdentity& problem) {
+    const std::span<const std::byte> key{problem.key};
+    if (problem_.id == 0 || problem_op_ != problem.op || !std::ranges::equal(problem_key_, key)) {
+        problem_ = {.id = intern(database_, problem), .crc = crc32(key)};
+        problem_op_ = problem.op;
+        problem_key_ = key;
+    }
+    return problem_;
+}
+
+Interning::Part Interning::run(const Record& record, std::int64_t device, std::int64_t environment,
+                               std::int64_t problem) {
+    const std::string& uuid = record.run.uuid;
+    if (run_.id == 0 || run_uuid_ != uuid) {
+        run_ = {.id = database_.integer_of("SELECT id FROM run WHERE uuid = ?", uuid).value_or(0), .crc = crc32(uuid)};
+        if (run_.id == 0) run_.id = insert_run(database_, record.run, device, environment, problem, record.predicted);
+        run_uuid_ = uuid;
+    }
+    return run_;
 }
 
 const Entities::Row<DeviceIdentity>* Entities::device(std::int64_t id) {

@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "cache/store/database.h"
 #include "cache/store/store.h"
@@ -32,6 +35,32 @@ bool matches(const Expression& where, const ProblemIdentity& problem);
 
 /// "sm_86, 84 SMs": what predictions are for.
 std::string model_of(const DeviceIdentity& device);
+
+/// The parts of many records, each interned once. For one transaction: a rolled back one makes its ids void.
+class Interning {
+public:
+    explicit Interning(Database& database) : database_{database} {}
+    struct Part {
+        std::int64_t id = 0;
+        std::uint32_t crc = 0;  ///< of CrcParts
+    };
+    Part device(const DeviceIdentity& device);
+    Part environment(const Environment& environment);
+    Part source(const TemplateIdentity& source);
+    Part config(std::string_view op, const Config& config);
+    Part problem(const ProblemIdentity& problem);
+    /// Known by its uuid; made as the record says otherwise.
+    Part run(const Record& record, std::int64_t device, std::int64_t environment, std::int64_t problem);
+
+private:
+    Database& database_;
+    std::unordered_map<std::string, Part> devices_, sources_, configs_;
+    std::vector<std::pair<Environment, Part>> environments_;
+    std::string name_, run_uuid_;
+    std::string_view problem_op_{};
+    std::span<const std::byte> problem_key_{};
+    Part problem_{}, run_{};
+};
 
 /// Rows as structs, each read once and checked: a hash that fails makes it, and every record of it, a miss.
 class Entities {
@@ -75,13 +104,19 @@ private:
 void scan_records(Database& database, const RecordQuery& query, const Today& today,
                   const std::function<void(const RecordView&)>& sink,
                   const std::function<void(const RecordKey&)>& broken);
+/// The same of one device, template and problem, by their ids in `id`.
+void scan_problem(Database& database, const RecordKey& id, const std::function<void(const RecordView&)>& sink,
+                  const std::function<void(const RecordKey&)>& broken);
 /// The row at a key, which may hold anything; nullopt when it is absent or broken.
 std::optional<Record> record_at(Database& database, const RecordKey& key);
 Record to_record(const RecordView& view);
 
-/// Puts the row in place of what is there; the ids are of interned rows.
+/// Puts the row where none is; false: there is one. The ids are of interned rows.
+bool insert_record(Database& database, const Record& record, const RecordKey& key, std::int64_t config,
+                   std::int64_t run, std::uint32_t crc);
+/// Puts the row in place of what is there.
 void replace_record(Database& database, const Record& record, const RecordKey& key, std::int64_t config,
-                    std::int64_t run);
+                    std::int64_t run, std::uint32_t crc);
 /// A prediction: the faster one stays. Returns whether the row is now there.
 bool put_prediction(Database& database, const Record& record, std::int64_t source, std::int64_t problem,
                     std::int64_t config, std::int64_t run);

@@ -160,27 +160,32 @@ void Store::Impl::remove_broken() {
 
 /// Each row is the maximum of what competes for its key, so any order and any repetition end in the same rows.
 std::size_t Store::Impl::put_rows(std::span<const Record> records) {
+    Database& db = tune();
+    Interning interned{db};
     std::size_t standing = 0;
     for (const Record& record : records) {
-        Database& db = tune();
-        const std::int64_t device = intern(db, record.device), environment = intern(db, record.environment);
-        const std::int64_t source = intern(db, record.source), problem = intern(db, record.problem);
-        const std::int64_t config = intern(db, record.source.op, record.config);
-        std::int64_t run = db.integer_of("SELECT id FROM run WHERE uuid = ?", record.run.uuid).value_or(0);
-        if (run == 0) run = insert_run(db, record.run, device, environment, problem, record.predicted);
+        const auto device = interned.device(record.device), environment = interned.environment(record.environment);
+        const auto source = interned.source(record.source), problem = interned.problem(record.problem);
+        const auto config = interned.config(record.source.op, record.config);
+        const auto run = interned.run(record, device.id, environment.id, problem.id);
         if (record.predicted) {
-            standing += put_prediction(db, record, source, problem, config, run) ? 1 : 0;
+            standing += put_prediction(db, record, source.id, problem.id, config.id, run.id) ? 1 : 0;
             continue;
         }
-        const RecordKey key{.device = device,
-                            .source = source,
-                            .problem = problem,
+        const RecordKey key{.device = device.id,
+                            .source = source.id,
+                            .problem = problem.id,
                             .nvrtc_major = record.environment.nvrtc_major,
                             .nvrtc_minor = record.environment.nvrtc_minor,
                             .rank = record.rank};
-        const std::optional<Record> there = record_at(db, key);
-        if (there && compare(*there, record) < 0) continue;
-        replace_record(db, record, key, config, run);
+        const std::uint32_t crc = crc_of(
+            record,
+            {.device = device.crc, .source = source.crc, .problem = problem.crc, .config = config.crc, .run = run.crc});
+        if (!insert_record(db, record, key, config.id, run.id, crc)) {
+            const std::optional<Record> there = record_at(db, key);
+            if (there && compare(*there, record) < 0) continue;
+            replace_record(db, record, key, config.id, run.id, crc);
+        }
         ++standing;
     }
     return standing;

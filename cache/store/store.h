@@ -205,8 +205,7 @@ public:
     /// Best first by the total order within each problem; rows whose checksum fails are left out.
     std::vector<Record> records(const RecordQuery& query, const Today& today) const;
     std::optional<Record> record(const RecordKey& key, const Today& today) const;
-    /// The same rows in no order and without copies: 50 000 take some 10 ms. `where` and `winners_only` are not looked
-    /// at.
+    /// The same rows in no order and without copies. `where` and `winners_only` are not looked at.
     void scan(const RecordQuery& query, const Today& today, const std::function<void(const RecordView&)>& sink) const;
     /// NVRTC versions of any environment seen, newest first: what binaries may be stored under.
     std::vector<std::pair<int, int>> compilers() const;
@@ -245,6 +244,7 @@ public:
     struct Impl;
 
 private:
+    friend class Upkeep;
     explicit Store(std::unique_ptr<Impl> impl) noexcept;
     std::unique_ptr<Impl> impl_;
 };

@@ -1,5 +1,7 @@
 #include "cache/store/trials.h"
 
+#include <fmt/core.h>
+
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -106,6 +108,22 @@ void put_trial(Database& trials, RunId run, std::int64_t problem, std::int64_t s
               crc_of_trial(trial.config.hash(), ending, bytes_of(outcome.samples_us), facts, outcome.predicted,
                            outcome.tainted))
         .run();
+}
+
+std::vector<std::string> faults_of_trials(Database& trials) {
+    std::vector<std::string> faults;
+    Entities entities{trials};
+    Query row =
+        trials.query("SELECT config, outcome, samples, predicted, tainted, facts_json, crc, run, ordinal FROM trial");
+    while (row.step()) {
+        const auto* config = entities.config(row.integer(0));
+        const bool sound =
+            config && crc_of_trial(config->hash, row.text(1), row.blob(2), row.text(5), row.integer(3) != 0,
+                                   row.integer(4) != 0) == static_cast<std::uint32_t>(row.integer(6));
+        if (!sound)
+            faults.push_back(fmt::format("the checksum of trial {} of run {} fails", row.integer(8), row.integer(7)));
+    }
+    return faults;
 }
 
 void scan_trials(Database& trials, RunId run, const std::function<void(const TrialRow&)>& sink, std::int64_t ordinal) {

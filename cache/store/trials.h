@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "cache/store/database.h"
 #include "cache/store/store.h"
@@ -25,6 +27,9 @@ struct TrialRow {
 /// Those of a run in order of their ordinals, or the one of that ordinal; rows whose checksum fails are left out.
 void scan_trials(Database& trials, RunId run, const std::function<void(const TrialRow&)>& sink,
                  std::int64_t ordinal = 0);
+
+/// One sentence a trial whose checksum fails.
+std::vector<std::string> faults_of_trials(Database& trials);
 
 }  // namespace autotune
 #endif

@@ -1,0 +1,428 @@
+// Goal: upkeep removes what it was told to and nothing else, tells what is wrong with a file, and saves what is sound
+// of a broken one. Method: small databases, damaged by SQL or byte by byte.
+#include "cache/store/upkeep.h"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "autotune/error.h"
+#include "cache/store/fold_lock.h"
+#include "cache/store/location.h"
+#include "cache/store/spool.h"
+#include "tests/cache/samples.h"
+
+namespace autotune {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace samples;
+
+constexpr std::int64_t today_s = 1'764'000'000, day_s = 24 * 3600;
+
+std::string file_bytes(const fs::path& path) {
+    std::ifstream in{path, std::ios::binary};
+    std::ostringstream out;
+    out << in.rdbuf();
+    return out.str();
+}
+
+void put_bytes(const fs::path& path, const std::string& bytes) { std::ofstream{path, std::ios::binary} << bytes; }
+
+void change(const fs::path& path, const char* sql) {
+    sqlite3* connection = nullptr;
+    ASSERT_EQ(sqlite3_open(path.c_str(), &connection), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(connection, sql, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(connection);
+    sqlite3_close(connection);
+}
+
+class UpkeepOfAFile : public testing::Test {
+protected:
+    fs::path path() const { return folder_ / "tune.db"; }
+    Store open(std::int64_t now = today_s, bool shared = false) const {
+        return Store::open(
+            {.path = path(), .warn = [](const std::string&) {}, .spool_only = shared, .now = [now] { return now; }});
+    }
+    Store read() const { return Store::open({.path = path(), .mode = Store::Mode::read}); }
+    void searched(std::int64_t n, std::int64_t when = today_s) const {
+        Store store = open(when);
+        search(store, start(n), {{config(256, 4), 50.0}, {config(128, 4), 50.5}});
+    }
+    std::size_t count(const char* table) const { return static_cast<std::size_t>(read().row_counts().at(table)); }
+    static Today changed_sources() {
+        Today changed = today();
+        for (TemplateIdentity& t : changed.templates) t.source_hash += "x";
+        return changed;
+    }
+
+    Folder folder_;
+};
+
+// -- stats
+
+TEST_F(UpkeepOfAFile, StatisticsTellOfEachOpAndDeviceHowMuchIsStale) {
+    searched(1024, today_s - day_s);
+    searched(2048);
+    Store store = open();
+    const Statistics fresh = Upkeep{store}.statistics(today());
+    ASSERT_EQ(fresh.groups.size(), 1u);
+    EXPECT_EQ(fresh.groups[0].op, "scale");
+    EXPECT_EQ(fresh.groups[0].device_name, "NVIDIA H200");
+    EXPECT_EQ(fresh.groups[0].problems, 2u);
+    EXPECT_EQ(fresh.groups[0].records, 4u);
+    EXPECT_EQ(fresh.groups[0].stale, 0u);
+    EXPECT_EQ(fresh.groups[0].oldest, today_s - day_s);
+    EXPECT_EQ(fresh.groups[0].newest, today_s);
+    EXPECT_EQ(fresh.bytes, fs::file_size(path()));
+    EXPECT_EQ(fresh.rows.at("trial"), 4);
+    EXPECT_EQ(fresh.schema, 1);
+    EXPECT_EQ(Upkeep{store}.statistics(changed_sources()).groups[0].stale, 4u);
+}
+
+TEST_F(UpkeepOfAFile, StatisticsOfNothingAreEmpty) {
+    Store store = read();
+    EXPECT_TRUE(Upkeep{store}.statistics(today()).groups.empty());
+    EXPECT_FALSE(fs::exists(path()));
+}
+
+// -- check
+
+TEST_F(UpkeepOfAFile, ASoundFileHasNoFaults) {
+    searched(1024);
+    EXPECT_EQ(faults_of(path()), std::vector<std::string>{});
+}
+
+TEST_F(UpkeepOfAFile, AChangedFigureIsFoundThoughSqliteSeesNothing) {
+    searched(1024);
+    change(path(), "UPDATE record SET time_ns = time_ns + 1 WHERE rank = 1");
+    const auto faults = faults_of(path());
+    ASSERT_EQ(faults.size(), 1u);
+    EXPECT_NE(faults[0].find("the checksum of record"), std::string::npos) << faults[0];
+}
+
+TEST_F(UpkeepOfAFile, AChangedTrialConfigOrReferenceIsFound) {
+    searched(1024);
+    change(trials_path(path()), "UPDATE trial SET outcome = 'crashed' WHERE ordinal = 1");
+    auto faults = faults_of(path());
+    ASSERT_EQ(faults.size(), 1u);
+    EXPECT_EQ(faults[0], "the checksum of trial 1 of run 1 fails");
+    change(path(), "UPDATE config SET body_json = replace(body_json, '256', '928')");
+    faults = faults_of(path());
+    EXPECT_NE(std::find(faults.begin(), faults.end(), "row 1 of 'config' does not fit its hash"), faults.end());
+    change(path(), "DELETE FROM problem");
+    faults = faults_of(path());
+    EXPECT_NE(
+        std::find(faults.begin(), faults.end(), "2 rows of 'record' speak of rows of 'problem' that are not there"),
+        faults.end());
+}
+
+TEST_F(UpkeepOfAFile, ATruncatedFileIsAFaultAndAForeignOneAnError) {
+    searched(1024);
+    const std::string whole = file_bytes(path());
+    put_bytes(path(), whole.substr(0, whole.size() / 2));
+    EXPECT_EQ(faults_of(path()).size(), 1u);
+    put_bytes(path(), "a shopping list");
+    EXPECT_THROW(faults_of(path()), Error);
+    EXPECT_THROW(faults_of(folder_ / "none.db"), Error);
+    EXPECT_EQ(file_bytes(path()), "a shopping list");
+}
+
+TEST_F(UpkeepOfAFile, APageOfZerosIsFoundWhereverItIs) {
+    searched(1024);
+    const std::string whole = file_bytes(path());
+    const std::size_t page = 4096;
+    ASSERT_EQ(whole.size() % page, 0u);
+    for (std::size_t at = page; at < whole.size(); at += page) {
+        std::string broken = whole;
+        std::fill_n(broken.begin() + static_cast<std::ptrdiff_t>(at), page, '\0');
+        put_bytes(path(), broken);
+        EXPECT_FALSE(faults_of(path()).empty()) << at / page;
+    }
+}
+
+// -- prune
+
+TEST_F(UpkeepOfAFile, PruningTrialsKeepsTheRecords) {
+    searched(1024);
+    Store store = open();
+    const Pruned gone = Upkeep{store}.prune({.trials = true}, today(), false);
+    EXPECT_EQ(gone.trials, 2u);
+    EXPECT_EQ(gone.records, 0u);
+    EXPECT_EQ(count("trial"), 0u);
+    EXPECT_EQ(count("record"), 2u);
+    EXPECT_EQ(faults_of(path()), std::vector<std::string>{});
+}
+
+TEST_F(UpkeepOfAFile, PruningLeavesASearchUnderWayAlone) {
+    Store searching = open();
+    const RunId run = searching.begin_run(start());
+    searching.record_trial(run, config(256, 4), timed(50.0));
+    searching.record_trial(run, config(128, 4), timed(60.0));
+    {
+        Store store = open();
+        const Pruned gone = Upkeep{store}.prune({.trials = true, .stale = true}, changed_sources(), false);
+        EXPECT_EQ(gone.trials, 0u);
+        EXPECT_EQ(gone.runs, 0u);
+    }
+    searching.finish_run(run, {.evaluated = 9, .space_size = 64});
+    EXPECT_EQ(count("record"), 1u);
+    EXPECT_EQ(faults_of(path()), std::vector<std::string>{});
+}
+
+TEST_F(UpkeepOfAFile, PruningStaleRecordsTakesWhatOnlyTheyNeeded) {
+    searched(1024);
+    Store store = open();
+    EXPECT_EQ(Upkeep{store}.prune({.stale = true}, today(), false).records, 0u);
+    const Pruned gone = Upkeep{store}.prune({.trials = true, .stale = true}, changed_sources(), false);
+    EXPECT_EQ(gone.records, 2u);
+    EXPECT_EQ(gone.runs, 1u);
+    EXPECT_EQ(gone.problems, 1u);
+    EXPECT_EQ(gone.configs, 2u);
+    EXPECT_EQ(count("record") + count("run") + count("problem") + count("config"), 0u);
+    searched(1024);  // ids of rows that went are given out anew
+    EXPECT_EQ(count("record"), 2u);
+    EXPECT_EQ(faults_of(path()), std::vector<std::string>{});
+}
+
+TEST_F(UpkeepOfAFile, RecordsOfAnOpThatIsNotLoadedAreNotTakenForStale) {
+    searched(1024);
+    Store store = open();
+    EXPECT_EQ(Upkeep{store}.prune({.stale = true}, Today{}, false).records, 0u);
+}
+
+TEST_F(UpkeepOfAFile, AgeIsCountedFromTheClockAndTheFutureStays) {
+    searched(1024, today_s - 100 * day_s);
+    searched(2048, today_s - day_s);
+    searched(4096, today_s + 1000 * day_s);  // a clock was ahead then
+    Store store = open();
+    const Pruned gone = Upkeep{store}.prune({.older_than = 90 * day_s}, today(), false);
+    EXPECT_EQ(gone.records, 2u);
+    EXPECT_EQ(gone.trials, 2u);
+    EXPECT_EQ(count("record"), 4u);
+}
+
+TEST_F(UpkeepOfAFile, AClockSetBackMakesNothingOld) {
+    searched(1024);
+    Store store = open(1000);
+    EXPECT_EQ(Upkeep{store}.prune({.older_than = day_s}, today(), false).records, 0u);
+}
+
+TEST_F(UpkeepOfAFile, AClockFarAheadRemovesNothingForItsAge) {
+    searched(1024);
+    Store store = open(today_s + 40 * 365 * day_s);
+    try {
+        Upkeep{store}.prune({.older_than = day_s}, today(), false);
+        FAIL() << "it was taken for old";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), Error::Kind::usage);
+        EXPECT_NE(std::string{error.what()}.find("clock is 40 years after"), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(count("record"), 2u);
+}
+
+TEST_F(UpkeepOfAFile, ADryRunTellsTheSameAndChangesNothing) {
+    searched(1024);
+    Store store = open();
+    const std::string before = file_bytes(path()), trials_before = file_bytes(trials_path(path()));
+    const std::int64_t generation = store.generation();
+    const PruneRules rules{.stale = true, .older_than = 0};
+    const Pruned would = Upkeep{store}.prune(rules, changed_sources(), true);
+    EXPECT_EQ(file_bytes(path()), before);
+    EXPECT_EQ(file_bytes(trials_path(path())), trials_before);
+    EXPECT_EQ(store.generation(), generation);
+    const Pruned gone = Upkeep{store}.prune(rules, changed_sources(), false);
+    EXPECT_EQ(would.records, gone.records);
+    EXPECT_EQ(would.trials, gone.trials);
+    EXPECT_EQ(would.configs, gone.configs);
+    EXPECT_GT(gone.records, 0u);
+}
+
+TEST_F(UpkeepOfAFile, RefusalsOfTemplatesThatAreGoneGo) {
+    Store store = open();
+    const RunId run = store.begin_run(start());
+    store.record_trial(run, config(256, 4), timed(50.0));
+    store.record_trial(run, config(512, 4), failed(Ending::wrong_result));
+    store.finish_run(run, {.evaluated = 9, .space_size = 64});
+    ASSERT_EQ(count("negative"), 1u);
+    EXPECT_EQ(Upkeep{store}.prune({.trials = true}, today(), false).negatives, 0u);
+    EXPECT_EQ(Upkeep{store}.prune({.trials = true}, changed_sources(), false).negatives, 1u);
+    EXPECT_EQ(count("negative"), 0u);
+}
+
+// -- compact
+
+TEST_F(UpkeepOfAFile, CompactingGivesBackWhatPruningFreed) {
+    {
+        Store store = open();
+        std::vector<Record> many;
+        for (std::int64_t n = 0; n < 2000; ++n) {
+            many.push_back(record(n, 50.0));
+            many.back().run.ended = today_s;
+        }
+        store.put(many);
+        Upkeep{store}.prune({.stale = true}, changed_sources(), false);
+        const Compacted done = Upkeep{store}.compact();
+        EXPECT_LT(done.bytes_after, done.bytes_before / 4);
+    }
+    EXPECT_EQ(faults_of(path()), std::vector<std::string>{});
+    searched(1024);
+    EXPECT_EQ(count("record"), 2u);
+}
+
+TEST_F(UpkeepOfAFile, CompactingTakesSpoolFilesIn) {
+    const std::vector<Record> waiting{record(1, 50.0), record(2, 60.0)};
+    write_spool(folder_ / "spool", waiting);
+    Store store = open();
+    EXPECT_EQ(Upkeep{store}.compact().folded, 2u);
+    EXPECT_TRUE(spool_files(folder_ / "spool").empty());
+    EXPECT_EQ(count("record"), 2u);
+}
+
+TEST_F(UpkeepOfAFile, WhereHostsShareTheFolderANewFileTakesThePlaceOfTheOld) {
+    searched(1024);
+    Store reader = read();
+    {
+        Store sharing = open(today_s, true);
+        search(sharing, start(2048), {{config(256, 4), 50.0}});
+        EXPECT_EQ(spool_files(folder_ / "spool").size(), 1u);
+        EXPECT_EQ(Upkeep{sharing}.compact().folded, 1u);
+    }
+    EXPECT_TRUE(spool_files(folder_ / "spool").empty());
+    EXPECT_EQ(reader.generation(), -1) << "a reader learns that another file stands there";
+    EXPECT_EQ(count("record"), 3u);
+    EXPECT_EQ(faults_of(path()), std::vector<std::string>{});
+    EXPECT_FALSE(fs::exists(path().string() + "-fold"));
+}
+
+TEST_F(UpkeepOfAFile, WhereHostsShareTheFolderTheFirstFileIsMadeByACompact) {
+    {
+        Store sharing = open(today_s, true);
+        search(sharing, start(2048), {{config(256, 4), 50.0}});
+        Upkeep{sharing}.compact();
+    }
+    EXPECT_EQ(count("record"), 1u);
+}
+
+TEST_F(UpkeepOfAFile, OneProcessFoldsAtATime) {
+    searched(1024);
+    Store sharing = open(today_s, true);
+    search(sharing, start(2048), {{config(256, 4), 50.0}});
+    {
+        const FoldLock held{path()};
+        try {
+            Upkeep{sharing}.compact();
+            FAIL() << "two fold at once";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.kind(), Error::Kind::store);
+            EXPECT_NE(error.help().find("tune.db-fold"), std::string::npos) << error.help();
+        }
+    }
+    EXPECT_EQ(Upkeep{sharing}.compact().folded, 1u);
+}
+
+TEST_F(UpkeepOfAFile, ALockOfAProcessThatDiedHereIsPassedOver) {
+    searched(1024);
+    put_bytes(path().string() + "-fold", host_hash().substr(0, 16) + " 999999999\n");
+    { const FoldLock mine{path()}; }
+    put_bytes(path().string() + "-fold", "0123456789abcdef 999999999\n");  // another host's may be alive
+    EXPECT_THROW(FoldLock{path()}, Error);
+}
+
+// -- salvage
+
+TEST_F(UpkeepOfAFile, SalvagingASoundFileCopiesAllOfIt) {
+    searched(1024);
+    searched(2048);
+    const fs::path to = folder_ / "new.db";
+    const std::string before = file_bytes(path());
+    const Salvaged s = salvage(path(), to);
+    EXPECT_EQ(s.records, 4u);
+    EXPECT_EQ(s.runs, 2u);
+    EXPECT_EQ(s.trials, 4u);
+    EXPECT_EQ(s.unreadable, 0u);
+    EXPECT_FALSE(s.cut_off);
+    EXPECT_EQ(file_bytes(path()), before);
+    EXPECT_EQ(faults_of(to), std::vector<std::string>{});
+    const Store store = Store::open({.path = to, .mode = Store::Mode::read});
+    EXPECT_EQ(store.records({.winners_only = true}, today()).size(), 2u);
+    EXPECT_EQ(store.known_outcomes(start(2048)).size(), 2u) << "a resumed search knows what was tried";
+}
+
+TEST_F(UpkeepOfAFile, RowsWhoseChecksumFailsAreLeftOutAndCounted) {
+    searched(1024);
+    change(path(), "UPDATE record SET time_ns = time_ns + 1 WHERE rank = 1");
+    const Salvaged s = salvage(path(), folder_ / "new.db");
+    EXPECT_EQ(s.records, 1u);
+    EXPECT_EQ(s.unreadable, 1u);
+}
+
+TEST_F(UpkeepOfAFile, WhateverPageIsBrokenTheRestIsSavedAndSound) {
+    {
+        Store store = open();
+        std::vector<Record> many;
+        for (std::int64_t n = 0; n < 600; ++n) {
+            many.push_back(record(n, 50.0));
+            many.back().run.uuid = "one run";
+        }
+        store.put(many);
+    }
+    const std::string whole = file_bytes(path());
+    const std::size_t page = 4096;
+    std::size_t best = 0;
+    for (std::size_t at = page, step = 0; at < whole.size(); at += 2 * page, ++step) {
+        std::string broken = whole;
+        std::fill_n(broken.begin() + static_cast<std::ptrdiff_t>(at), page, static_cast<char>(step % 2 ? 0 : 0xa5));
+        const fs::path from = folder_ / "broken.db", to = folder_ / "saved.db";
+        put_bytes(from, broken);
+        try {
+            const Salvaged s = salvage(from, to);
+            best = std::max(best, s.records);
+            EXPECT_LE(s.records, 600u);
+            EXPECT_EQ(faults_of(to), std::vector<std::string>{}) << at / page;
+        } catch (const Error& error) {
+            EXPECT_EQ(error.kind(), Error::Kind::store) << error.what();
+        }
+        fs::remove(to);
+        fs::remove(trials_path(to));
+    }
+    EXPECT_GT(best, 400u);
+}
+
+TEST_F(UpkeepOfAFile, ACutOffFileGivesWhatStandsBeforeTheCut) {
+    {
+        Store store = open();
+        std::vector<Record> many;
+        for (std::int64_t n = 0; n < 600; ++n) {
+            many.push_back(record(n, 50.0));
+            many.back().run.uuid = "one run";
+        }
+        store.put(many);
+    }
+    const std::string whole = file_bytes(path());
+    put_bytes(path(), whole.substr(0, whole.size() * 3 / 4));
+    const Salvaged s = salvage(path(), folder_ / "new.db");
+    EXPECT_TRUE(s.cut_off);
+    EXPECT_GT(s.records, 0u);
+    EXPECT_EQ(faults_of(folder_ / "new.db"), std::vector<std::string>{});
+}
+
+TEST_F(UpkeepOfAFile, NothingIsSalvagedFromAForeignFileOrOverAnother) {
+    searched(1024);
+    put_bytes(folder_ / "list", "a shopping list");
+    EXPECT_THROW(salvage(folder_ / "list", folder_ / "new.db"), Error);
+    EXPECT_FALSE(fs::exists(folder_ / "new.db"));
+    EXPECT_THROW(salvage(path(), folder_ / "list"), Error);
+    EXPECT_EQ(file_bytes(folder_ / "list"), "a shopping list");
+}
+
+TEST_F(UpkeepOfAFile, AFileWithAViewIsNotSalvaged) {
+    searched(1024);
+    change(path(), "CREATE VIEW v AS SELECT 1");
+    EXPECT_THROW(salvage(path(), folder_ / "new.db"), Error);
+}
+
+}  // namespace
+}  // namespace autotune
