@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "cache/store/file.h"
@@ -85,15 +86,19 @@ struct Entry {
     std::int64_t used_ns;
 };
 
-/// The access time would do, but mounts with noatime keep none: `get` sets the time of change.
+/// The access time would do, but mounts with noatime keep none: `get` sets the time of change. A time to come says
+/// nothing but that a clock was wrong: were it believed, what comes today would always go before it.
 std::vector<Entry> entries_of(const fs::path& folder) {
+    constexpr std::int64_t clocks_that_differ = 86'400;  // of the hosts of a shared folder, in seconds
+    const std::int64_t latest = std::time(nullptr) + clocks_that_differ;
     std::vector<Entry> entries;
     std::error_code error;
     for (const fs::directory_entry& entry : fs::directory_iterator{folder, error}) {
         struct stat status {};
         if (entry.path().extension() != ".cubin" || ::stat(entry.path().c_str(), &status) != 0) continue;
-        entries.push_back({entry.path(), static_cast<std::uint64_t>(status.st_size),
-                           std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec});
+        const std::int64_t used_ns = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+        entries.push_back(
+            {entry.path(), static_cast<std::uint64_t>(status.st_size), status.st_mtim.tv_sec > latest ? 0 : used_ns});
     }
     return entries;
 }

@@ -209,9 +209,12 @@ void Transaction::commit() {
     open_ = false;
 }
 
-bool write_ahead_log_is_safe() noexcept {
-    const int version = sqlite3_libversion_number();
-    return version >= 3051003 && version != 3052000;
+bool write_ahead_log_is_safe() noexcept { return write_ahead_log_is_safe(sqlite3_libversion_number()); }
+bool write_ahead_log_is_safe(int version) noexcept { return version >= 3051003 && version != 3052000; }
+
+void leave_unsafe_log(Database& database) {
+    if (!write_ahead_log_is_safe() && database.text_of("PRAGMA journal_mode") == "wal")
+        database.query("PRAGMA journal_mode = DELETE").run();
 }
 
 }  // namespace autotune

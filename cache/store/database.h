@@ -159,6 +159,11 @@ private:
 
 /// True where write-ahead logging is free of the race that 3.51.3 mended.
 bool write_ahead_log_is_safe() noexcept;
+/// The same of a version of SQLite as its library tells it: 3051003.
+bool write_ahead_log_is_safe(int version) noexcept;
+/// Takes a file that a newer library left in write-ahead-log mode out of it, where this one is not to write in it.
+/// Throws DatabaseFailure{busy} while others have it open.
+void leave_unsafe_log(Database& database);
 
 }  // namespace autotune
 #endif

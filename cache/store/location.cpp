@@ -118,7 +118,7 @@ fs::path Store::default_path() {
     if (const fs::path named = environment_path("AUTOTUNE_DB"); !named.empty()) return named;
     const fs::path root = cache_root();
     if (root.empty()) return {};
-    return root / std::to_string(schema_version) / "tune.db";
+    return root / std::to_string(schema_major) / "tune.db";
 }
 
 std::vector<fs::path> system_databases() {
@@ -128,7 +128,7 @@ std::vector<fs::path> system_databases() {
     std::istringstream rest{folders.empty() ? "/usr/local/share:/usr/share" : folders};
     for (std::string folder; std::getline(rest, folder, ':');)
         if (folder.starts_with('/'))  // others are to be ignored: XDG Base Directory Specification
-            out.push_back(fs::path{folder} / "autotune" / std::to_string(schema_version) / "tune.db");
+            out.push_back(fs::path{folder} / "autotune" / std::to_string(schema_major) / "tune.db");
     return out;
 }
 
@@ -185,6 +185,7 @@ fs::path set_aside(const fs::path& database) {
     const std::string suffix = fmt::format(".broken-{}-{}", std::time(nullptr), ::getpid());
     std::error_code error;
     fs::path to = database.string() + suffix;
+    for (int n = 2; fs::exists(to, error); ++n) to = fmt::format("{}{}-{}", database.string(), suffix, n);
     fs::rename(database, to, error);
     if (error) return {};
     for (const char* companion : {"-journal", "-wal", "-shm"})

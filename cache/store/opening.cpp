@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "autotune/error.h"
+#include "cache/store/file.h"
 #include "cache/store/json.h"
 #include "cache/store/location.h"
+#include "cache/store/migration.h"
 #include "cache/store/schema.h"
 #include "cache/store/writer_lock.h"
 
@@ -74,17 +76,6 @@ Created create_file(const fs::path& path, const char* schema, const std::string&
     return made;
 }
 
-/// The tables that a schema makes.
-std::vector<std::string_view> tables_of(std::string_view schema) {
-    constexpr std::string_view before = "CREATE TABLE ";
-    std::vector<std::string_view> names;
-    for (std::size_t at = 0; (at = schema.find(before, at)) != std::string_view::npos;) {
-        at += before.size();
-        names.push_back(schema.substr(at, schema.find_first_of(" (", at) - at));
-    }
-    return names;
-}
-
 /// The file is sound enough to be asked: its schema can be read and it knows who it is.
 std::string read_uuid(Database& database) { return database.text_of("SELECT value FROM meta WHERE key = 'db_uuid'"); }
 
@@ -92,15 +83,6 @@ std::string read_uuid(Database& database) { return database.text_of("SELECT valu
 void roll_back_leftover(const fs::path& path, std::chrono::milliseconds patience) {
     Database database = Database::open(path, Database::Access::write, patience);
     read_uuid(database);
-}
-
-/// A file of ours that lacks a table would fail in the middle of a search.
-void require_tables(Database& database, std::string_view schema) {
-    for (const std::string_view table : tables_of(schema)) {
-        Query row = database.query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?");
-        row.bind(table);
-        if (!row.step()) throw DatabaseFailure{SQLITE_CORRUPT, fmt::format("it lacks the table '{}'", table)};
-    }
 }
 
 /// A file of elsewhere may hold what runs when its tables are read: a view in the place of one, a virtual table, a
@@ -123,9 +105,35 @@ void require_only_tables(Database& database, std::string_view schema) {
     }
 }
 
+/// What an older schema lacks comes with its migration.
+void require_current_tables(Database& database, std::string_view schema) {
+    if (schema_of(database) >= schema_version) require_tables(database, schema);
+}
+
 Database open_unchanging(const fs::path& path, const char* schema) {
     Database database = Database::open_immutable(path);
-    require_tables(database, schema);
+    require_current_tables(database, schema);
+    read_uuid(database);
+    return database;
+}
+
+/// On media that cannot be written to, SQLite opens no file in write-ahead-log mode unless its log lies beside it.
+/// Where there is none the file is whole: it is read as it is now. Not as an immutable one, since others may write to
+/// it.
+Database read_without_log(const fs::path& path, const char* schema) {
+    std::error_code error;
+    const fs::path log = path.string() + "-wal";
+    const auto changed = fs::last_write_time(path, error);
+    std::optional<std::vector<std::byte>> bytes = read_file_whole(path);
+    if ((fs::file_size(log, error) > 0 && !error) || !bytes || bytes->size() < 100 ||
+        changed != fs::last_write_time(path, error))
+        throw DatabaseFailure{
+            SQLITE_CANTOPEN,
+            fmt::format("its last writes are still in '{}', and its folder is not writable", log.filename().string())};
+    (*bytes)[18] = (*bytes)[19] = std::byte{1};  // of the rollback kind
+    Database whole = Database::of_bytes(*bytes), database = Database::in_memory();
+    database.copy_from(whole);
+    require_current_tables(database, schema);
     read_uuid(database);
     return database;
 }
@@ -134,10 +142,15 @@ Database open_file(const fs::path& path, const char* schema, Database::Access ac
                    std::chrono::milliseconds patience) {
     try {
         Database database = Database::open(path, access, patience);
-        require_tables(database, schema);
+        require_current_tables(database, schema);
         read_uuid(database);
         return database;
     } catch (const DatabaseFailure& failure) {
+        const int code = failure.code() & 0xff;
+        const bool unwritable = code == SQLITE_CANTOPEN || failure.code() == SQLITE_READONLY_DIRECTORY ||
+                                failure.code() == SQLITE_READONLY_CANTINIT;
+        if (unwritable && access == Database::Access::read && probe(path).write_ahead_log)
+            return read_without_log(path, schema);
         if (failure.code() != SQLITE_READONLY_ROLLBACK && failure.code() != SQLITE_READONLY_RECOVERY) throw;
         roll_back_leftover(path, patience);
         return Database::open(path, access, patience);
@@ -146,7 +159,7 @@ Database open_file(const fs::path& path, const char* schema, Database::Access ac
 
 class Opening {
 public:
-    explicit Opening(const Store::Options& options) : options_{options} {
+    Opening(const Store::Options& options, std::span<const Migration> steps) : options_{options}, steps_{steps} {
         out_.own_place = options.path.empty() && !std::getenv("AUTOTUNE_DB");
         if (options.mode != Store::Mode::memory)
             out_.path = options.path.empty() ? Store::default_path() : options.path;
@@ -168,6 +181,8 @@ public:
             network_ = "a file system of several hosts";
         try {
             return by_kind(probe(out_.path));
+        } catch (const MigrationFailure& failure) {
+            return not_migrated(failure);
         } catch (const DatabaseFailure& failure) {
             if (!failure.corrupt() && failure.code() != SQLITE_ERROR) return unusable(failure);
             return damaged(failure.what());
@@ -261,20 +276,26 @@ private:
         }
         if (options_.immutable && !wants_write()) {
             out_.tune = open_unchanging(out_.path, tune_schema);
+            if (found.schema < schema_version) out_.tune = current_copy(out_.tune, false);
             out_.trials = new_in_memory(trials_schema, read_uuid(out_.tune));
             out_.where = Opened::Where::file;
             out_.state = fmt::format("{}, taken to stay as it is", name());
             return std::move(out_);
         }
         const auto access = wants_write() ? Database::Access::write : Database::Access::read;
+        if (found.schema < schema_version && wants_write()) migrate_file(out_.path, false, options_.patience, steps_);
         out_.tune = open_file(out_.path, tune_schema, access, options_.patience);
-        if (found.write_ahead_log && wants_write() && !write_ahead_log_is_safe())
-            out_.tune.query("PRAGMA journal_mode = DELETE").run();
+        if (wants_write()) leave_unsafe_log(out_.tune);
+        if (schema_of(out_.tune) < schema_version) {  // a reader writes nothing, so it brings a copy up to date
+            out_.on_disk = std::move(out_.tune);
+            out_.tune = current_copy(*out_.on_disk, false);
+        }
         open_trials(access);
         out_.where = Opened::Where::file;
         out_.may_write = wants_write();
+        Database& file = out_.on_disk ? *out_.on_disk : out_.tune;
         out_.state = fmt::format("{} in {} mode", name(),
-                                 out_.tune.text_of("PRAGMA journal_mode") == "wal" ? "write-ahead-log" : "rollback");
+                                 file.text_of("PRAGMA journal_mode") == "wal" ? "write-ahead-log" : "rollback");
         return std::move(out_);
     }
 
@@ -294,13 +315,19 @@ private:
                 if (kind == FileKind::absent &&
                     (access == Database::Access::read || create_file(path, trials_schema, uuid) != Created::yes))
                     break;
-                if (kind == FileKind::absent || kind == FileKind::ours) {
+                const bool read = access == Database::Access::read;
+                if (kind == FileKind::absent || kind == FileKind::ours || (kind == FileKind::newer && read)) {
                     Database trials = open_file(path, trials_schema, access, options_.patience);
-                    if (read_uuid(trials) == uuid) {
+                    if (read_uuid(trials) == uuid && (kind != FileKind::newer || readable_here(trials))) {
+                        if (kind == FileKind::ours && found.schema < schema_version) bring_trials(trials, path, read);
+                        if (!read) leave_unsafe_log(trials);
                         out_.trials = std::move(trials);
                         return;
                     }
                 }
+            } catch (const MigrationFailure& failure) {
+                warn(fmt::format("'{}' {}, so trials are kept in memory only", shown(path), failure.what()));
+                break;
             } catch (const DatabaseFailure& failure) {
                 if (!failure.corrupt()) throw;
             }
@@ -315,15 +342,48 @@ private:
         out_.trials = new_in_memory(trials_schema, uuid);
     }
 
+    void bring_trials(Database& trials, const fs::path& path, bool in_memory) {
+        if (in_memory) {
+            trials = current_copy(trials, true);
+            return;
+        }
+        migrate_file(path, true, options_.patience, steps_);
+        trials = open_file(path, trials_schema, Database::Access::write, options_.patience);
+    }
+
+    /// The same rows in memory, with today's schema.
+    Database current_copy(Database& of, bool trials) const {
+        Database copy = Database::in_memory();
+        copy.copy_from(of);
+        migrate(copy, trials, steps_);
+        return copy;
+    }
+
     /// Everything the files hold, in memory.
     void copy_file() {
         Database tune = open_file(out_.path, tune_schema, Database::Access::read, options_.patience);
-        out_.tune.copy_from(tune);
+        out_.tune = current_copy(tune, false);
         open_trials(Database::Access::read);
-        Database trials = Database::in_memory();
-        trials.copy_from(out_.trials);
-        out_.trials = std::move(trials);
+        out_.trials = current_copy(out_.trials, true);
+        out_.on_disk.reset();
         out_.where = Opened::Where::memory;
+    }
+
+    /// The file is as it was. At our own place a search goes on with what it holds.
+    Opened not_migrated(const MigrationFailure& failure) {
+        const std::string what = fmt::format("'{}' {}", name(), failure.what());
+        if (!out_.own_place)
+            throw Error{Error::Kind::store, what + ", and the file is left as it is",
+                        failure.full() ? "free some space, or name another place with --db"
+                                       : "name another file with --db, or update autotune"};
+        try {
+            copy_file();
+        } catch (const DatabaseFailure&) {
+            return fall_back(what);
+        }
+        warn(what + ", so what this run finds is kept in memory only");
+        out_.state = "memory: " + what;
+        return std::move(out_);
     }
 
     Opened spooled(bool exists) {
@@ -339,19 +399,28 @@ private:
         return std::move(out_);
     }
 
+    bool readable_here(Database& database) const {
+        const std::string min_reader = database.text_of("SELECT value FROM meta WHERE key = 'min_reader'");
+        return std::atoi(min_reader.c_str()) <= schema_version;
+    }
+
+    /// Never set aside: a newer program may use it at this moment.
     Opened newer(const FileProbe& found) {
         const std::string what =
             fmt::format("'{}' has schema {}, this program knows {}", name(), found.schema, schema_version);
         if (!out_.own_place && wants_write())
             throw Error{Error::Kind::usage, what + ", and the file is left as it is",
                         "name another file with --db, or update autotune"};
-        Database database = open_file(out_.path, tune_schema, Database::Access::read, options_.patience);
-        const std::string min_reader = database.text_of("SELECT value FROM meta WHERE key = 'min_reader'");
-        if (wants_write() || std::atoi(min_reader.c_str()) > schema_version) {
+        Database database = Database::open(out_.path, Database::Access::read, options_.patience);
+        if (!readable_here(database)) {
             warn(what + ", so the file is ignored");
             return in_memory("memory: " + what);
         }
-        return present(found);
+        if (!wants_write()) return present(found);
+        copy_file();
+        warn(what + ", so what this run finds is kept in memory only");
+        out_.state = "memory: " + what;
+        return std::move(out_);
     }
 
     Opened foreign() {
@@ -407,6 +476,7 @@ private:
     }
 
     const Store::Options& options_;
+    std::span<const Migration> steps_;
     Opened out_;
     std::string network_;
 };
@@ -419,9 +489,11 @@ std::string random_uuid() {
     return to_hex(bytes);
 }
 
-Opened open_databases(const Store::Options& options) {
+Opened open_databases(const Store::Options& options) { return open_databases(options, migrations()); }
+
+Opened open_databases(const Store::Options& options, std::span<const Migration> steps) {
     if (sodium_init() < 0) throw Error{Error::Kind::internal, "libsodium does not start"};
-    return Opening{options}.run();
+    return Opening{options, steps}.run();
 }
 
 Opened open_bytes(std::span<const std::byte> bytes) {
@@ -439,6 +511,12 @@ Opened open_bytes(std::span<const std::byte> bytes) {
     try {
         Opened out{.state = "embedded in the application"};
         out.tune = Database::of_bytes(bytes);
+        if (found.schema < schema_version) {
+            Database copy = Database::in_memory();
+            copy.copy_from(out.tune);
+            migrate(copy, false);
+            out.tune = std::move(copy);
+        }
         require_tables(out.tune, tune_schema);
         require_only_tables(out.tune, tune_schema);
         out.trials = new_in_memory(trials_schema, read_uuid(out.tune));

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,8 @@
 #include "cache/store/store.h"
 
 namespace autotune {
+
+struct Migration;
 
 /// The two databases of a store, opened one way or another.
 struct Opened {
@@ -25,6 +28,7 @@ struct Opened {
     std::filesystem::path path{};  ///< empty: nothing on disk
     std::string state{};           ///< for `doctor`
     Database tune = Database::in_memory(), trials = Database::in_memory();
+    std::optional<Database> on_disk{};  ///< the file, where a reader works on a copy of it: of an older schema
 };
 
 /// The help of the Error{store} for a file that another process holds just now: the one that waiting mends.
@@ -38,6 +42,8 @@ Opened open_bytes(std::span<const std::byte> bytes);
 
 /// All the cases of Store::open. Spool files are not looked at.
 Opened open_databases(const Store::Options& options);
+/// The same with other steps than migrations().
+Opened open_databases(const Store::Options& options, std::span<const Migration> steps);
 
 /// After damage that only showed later: sets the broken file at our own place aside and opens an empty one.
 /// trials: that of the two databases which is damaged.

@@ -1,5 +1,10 @@
 #include "cache/store/schema.h"
 
+#include <fmt/core.h>
+#include <sqlite3.h>
+
+#include "cache/store/database.h"
+
 namespace autotune {
 
 const char* const tune_schema = R"sql(
@@ -178,5 +183,23 @@ CREATE TABLE trial (
     PRIMARY KEY (run, problem, config)
 ) STRICT;
 )sql";
+
+std::vector<std::string_view> tables_of(std::string_view schema) {
+    constexpr std::string_view before = "CREATE TABLE ";
+    std::vector<std::string_view> names;
+    for (std::size_t at = 0; (at = schema.find(before, at)) != std::string_view::npos;) {
+        at += before.size();
+        names.push_back(schema.substr(at, schema.find_first_of(" (", at) - at));
+    }
+    return names;
+}
+
+void require_tables(Database& database, std::string_view schema) {
+    for (const std::string_view table : tables_of(schema)) {
+        Query row = database.query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?");
+        row.bind(table);
+        if (!row.step()) throw DatabaseFailure{SQLITE_CORRUPT, fmt::format("it lacks the table '{}'", table)};
+    }
+}
 
 }  // namespace autotune

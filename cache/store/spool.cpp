@@ -14,6 +14,7 @@
 #include "cache/store/file.h"
 #include "cache/store/json.h"
 #include "cache/store/location.h"
+#include "cache/store/opening.h"
 #include "tuner/model/hashing.h"
 
 namespace autotune {
@@ -23,8 +24,9 @@ namespace fs = std::filesystem;
 fs::path write_spool(const fs::path& folder, std::span<const Record> records) {
     if (records.empty() || !make_private_folder(folder)) return {};
     static std::atomic<int> number{0};
-    const fs::path path =
-        folder / fmt::format("{}-{}-{}-{}.jsonl", host_hash().substr(0, 8), ::getpid(), std::time(nullptr), ++number);
+    // Time and process id come again where a clock is set back or processes are numbered anew: a name is for ever.
+    const fs::path path = folder / fmt::format("{}-{}-{}-{}-{}.jsonl", host_hash().substr(0, 8), ::getpid(),
+                                               std::time(nullptr), ++number, random_uuid().substr(0, 8));
     std::string text;
     for (const Record& record : records) text += to_line(record) + '\n';
     return write_file_whole(path, std::as_bytes(std::span{text})) ? path : fs::path{};

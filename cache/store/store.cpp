@@ -22,6 +22,7 @@ Store::~Store() = default;
 Store Store::open(const Options& options) {
     auto impl = std::make_unique<Impl>(
         Impl{.options = options, .opened = open_databases(options), .patience = options.patience});
+    impl->on_disk = std::exchange(impl->opened.on_disk, std::nullopt);
     if (impl->opened.may_write) {
         impl->tune_lock.emplace(impl->opened.path);
         impl->trials_lock.emplace(trials_path(impl->opened.path));
@@ -58,7 +59,7 @@ void Store::Impl::absorb_spools() {
     if (opened.path.empty()) return;
     const auto files = spool_files(spool_folder(opened.path));
     if (files.empty()) return;
-    if (opened.where == Opened::Where::file) {
+    if (opened.where == Opened::Where::file && !on_disk) {
         on_disk = std::exchange(opened.tune, Database::in_memory());
         opened.tune.copy_from(*on_disk);
     }

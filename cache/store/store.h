@@ -157,7 +157,10 @@ public:
     };
 
     /// Throws Error{usage} for a named file that is not ours or newer than this program, and leaves it as it is. At the
-    /// default place such a file is set aside (renamed with time and process id) and an empty one takes over.
+    /// default place one that is not ours is set aside (renamed with time and process id) and an empty one takes over;
+    /// a newer one stays, and what is found is kept in memory. A newer one is read where its min_reader allows it, else
+    /// counts as empty. A writer brings an older one to today's schema, after a copy that goes with success; a reader
+    /// does so in memory. Throws Error{store} where a named one cannot be, and leaves it as it is.
     static Store open(const Options& options);
     /// A database in memory that others own and that outlives the Store: read only, neither copied nor trusted. Throws
     /// Error{usage} for bytes that are no database of ours, cut off, in write-ahead-log mode, newer than this program,

@@ -36,7 +36,8 @@ struct ActiveRun {
 struct Store::Impl {
     Options options;
     Opened opened;
-    std::optional<Database> on_disk{};  ///< the file, where a reader works on a copy with spool files in it
+    std::optional<Database>
+        on_disk{};  ///< the file, where a reader works on a copy: with spool files in it, or of an older schema
     std::optional<WriterLock> tune_lock{}, trials_lock{};
     std::chrono::milliseconds patience{};
     pid_t process = ::getpid();

@@ -1,6 +1,8 @@
 #include "cache/store/binaries.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <fstream>
@@ -113,6 +115,19 @@ TEST(BinaryStore, SeveralWritersOfOneKeyLeaveOneWholeFile) {
     for (std::thread& writer : writers) writer.join();
     EXPECT_TRUE(reader.get(key_of('a')));
     EXPECT_EQ(std::distance(fs::directory_iterator{folder.path()}, {}), 1) << "files in the making were left behind";
+}
+
+// Goal: a clock that was in the year 2100 for a while, or is set back now, does not keep what nobody uses.
+TEST(BinaryStore, FilesOfATimeToComeGoFirst) {
+    samples::Folder folder;
+    BinaryStore store{folder.path(), 9000};
+    for (const char digit : {'a', 'b'}) ASSERT_TRUE(store.put(binary(digit, 2000)));
+    const timespec to_come[] = {{.tv_sec = 4'102'444'800, .tv_nsec = 0}, {.tv_sec = 4'102'444'800, .tv_nsec = 0}};
+    for (const char digit : {'a', 'b'})
+        ASSERT_EQ(::utimensat(AT_FDCWD, (folder / (key_of(digit) + ".cubin")).c_str(), to_come, 0), 0);
+    for (const char digit : {'c', 'd', 'e'}) ASSERT_TRUE((BinaryStore{folder.path(), 9000}.put(binary(digit, 2000))));
+    for (const char digit : {'a', 'b'}) EXPECT_FALSE(store.get(key_of(digit))) << digit;
+    for (const char digit : {'c', 'd', 'e'}) EXPECT_TRUE(store.get(key_of(digit))) << digit;
 }
 
 // Goal: a file that is evicted while others read is a miss and nothing else.

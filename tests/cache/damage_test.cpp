@@ -10,10 +10,12 @@
 
 #include <csignal>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "autotune/error.h"
 #include "cache/store/location.h"
+#include "cache/store/spool.h"
 #include "cache/store/store.h"
 #include "cache/store/writer_lock.h"
 #include "tests/cache/samples.h"
@@ -277,6 +279,20 @@ TEST_F(OwnPlace, OnSharedFileSystemsRecordsGoToSpoolFilesThatReadersMerge) {
         EXPECT_EQ(local.records({}, today()).size(), 1u);
     }
     EXPECT_EQ(files_like(".jsonl"), 0u);
+}
+
+// Goal: a spool file is never written over by one of the same process id and second, as after a clock was set back.
+// Method: the name tells more than both, and a later one sorts anywhere without harm.
+TEST_F(OwnPlace, SpoolFilesOfOneSecondAndProcessAreTold) {
+    const fs::path folder = folder_ / "spool";
+    const Record one = record(1024, 20.0);
+    std::set<std::string> names;
+    for (int i = 0; i < 8; ++i) names.insert(write_spool(folder, {&one, 1}).filename().string());
+    EXPECT_EQ(names.size(), 8u);
+    EXPECT_EQ(spool_files(folder).size(), 8u);
+    std::set<std::string> random_parts;
+    for (const std::string& name : names) random_parts.insert(name.substr(name.rfind('-')));
+    EXPECT_EQ(random_parts.size(), 8u) << "nothing but time, process and count tells them apart";
 }
 
 TEST_F(OwnPlace, SpooledLinesThatNobodyHereCanReadAreKept) {

@@ -146,6 +146,22 @@ TEST(Store, AClockThatWasSetBackLosesNothing) {
     EXPECT_TRUE(store.check().empty());
 }
 
+// Goal: what was stored while the clock was in the year 2100 neither stays for ever nor hides what is better.
+TEST(Store, AClockThatWasFarAheadHidesNothingBetter) {
+    std::int64_t clock = 4'102'444'800;
+    Store store = Store::open({.mode = Store::Mode::memory, .now = [&clock] { return clock; }});
+    search(store, start(), {{config(256), 50.0}});
+    EXPECT_EQ(store.records({}, today()).front().tuned_at, clock);
+    clock = 1'764'000'000;
+    EXPECT_FALSE(search(store, start(), {{config(512), 30.0}}).kept_better);
+    const auto records = store.records({}, today());
+    ASSERT_EQ(records.size(), 1u);
+    EXPECT_EQ(records.front().config, config(512));
+    EXPECT_EQ(records.front().tuned_at, clock);
+    EXPECT_FALSE(store.known_outcomes(start()).empty());
+    EXPECT_TRUE(store.check().empty());
+}
+
 TEST(Store, ATrialKeepsWhatTheEmulatorCounted) {
     Store store = Store::in_memory();
     const RunId run = store.begin_run(start());
