@@ -37,8 +37,8 @@ gpu-build: setup  ## programs in build/gpu that need only the C library: to carr
 	@mkdir -p build
 	@cmake --preset gpu >build/configure-gpu.log 2>&1 || { cat build/configure-gpu.log; exit 1; }
 	@ninja -C build/gpu -j$(JOBS) gpu_programs
-	@strip build/gpu/bin/* build/gpu/lib/libautotune.so
-	@du -chL build/gpu/bin/* build/gpu/lib/libautotune.so
+	@strip $$(find build/gpu/bin -type f) build/gpu/lib/libautotune.so
+	@du -chL build/gpu/bin build/gpu/lib/libautotune.so
 
 gpu-test: ## on a machine with a GPU: the test programs, then compute-sanitizer on small shapes
 	@scripts/gpu_test.sh $(BUILD)

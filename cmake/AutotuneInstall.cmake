@@ -35,8 +35,8 @@ endfunction()
 file(GLOB _headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/autotune/*)
 target_sources(autotune_model PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${_headers})
 
-autotune_closure(_libraries autotune_dispatcher autotune_tuning autotune_tuner autotune_sharing autotune_store autotune_device autotune_model)
-install(TARGETS ${_libraries} EXPORT autotuneTargets
+autotune_closure(AUTOTUNE_INSTALLED autotune_dispatcher autotune_tuning autotune_tuner autotune_sharing autotune_store autotune_device autotune_model)
+install(TARGETS ${AUTOTUNE_INSTALLED} EXPORT autotuneTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)

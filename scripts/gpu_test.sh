@@ -15,7 +15,7 @@ mkdir -p "$logs"
 export AUTOTUNE_DB=$work/tune.db
 table=() failed=0
 
-run() {  # name, command: a line of the table; `clean` in the environment is what the log must not hold
+run() {  # name, command: a line of the table; `unwanted` is what the log must not hold, `wanted` what it must
   local name=$1 log=$logs/$1.log began=$SECONDS result=passed
   shift
   [[ $name =~ ${ONLY:-.} ]] || return 0
@@ -25,6 +25,7 @@ run() {  # name, command: a line of the table; `clean` in the environment is wha
   [ $status = 124 ] && result="not done in ${LIMIT:-300} s"
   [ $status = 0 ] || [ $status = 77 ] || [ $status = 124 ] || result="exit code $status"
   [ $status = 0 ] && [ -n "${unwanted:-}" ] && grep -qE "$unwanted" "$log" && result="errors found"
+  [ $status = 0 ] && [ -n "${wanted:-}" ] && ! grep -qE "$wanted" "$log" && result="its output lacks '$wanted'"
   if [ "$result" = passed ]; then
     local skipped
     skipped=$(grep -cE '^\[  SKIPPED \] [^ ]+ \(' "$log")
@@ -47,7 +48,24 @@ if [ -x "$bin/dispatch_c" ] && [ -e "$library" ]; then
   c_example dispatch_c "$bin/dispatch_c" 300 1000
   c_example dispatch_c_without_nvrtc env AUTOTUNE_NVRTC=/nonexistent "$bin/dispatch_c" 300 1000
   run dispatch_python python3 examples/python/dispatch.py --library "$library" 300 1000
+
+  # An application that brings its tuning along needs neither a database nor a compiler. Those in installed/ are built
+  # against the installed package alone.
+  bundle=$work/tuned.bundle
+  run bundle_tune "$bin/autotune" tune softmax rows=300,cols=1000,dtype=f32 --budget 10 --effort quick --db "$work/b/tune.db"
+  run bundle_tune_bf16 "$bin/autotune" tune softmax rows=300,cols=1000,dtype=bf16 --budget 10 --effort quick --db "$work/b/tune.db"
+  wanted='^2 records and [1-9]' run bundle_make "$bin/autotune" db bundle --binaries -o "$bundle" --db "$work/b/tune.db"
+  alone=(env AUTOTUNE_NVRTC=/nonexistent AUTOTUNE_DB="$work/none/tune.db" AUTOTUNE_SYSTEM_DB="$work/none/system.db")
+  for folder in "$bin" "$bin/installed"; do
+    for example in dispatch_c dispatch_softmax; do
+      [ ! -x "$folder/$example" ] || wanted='dtype=f32: exact \(.*' c_example \
+        "bundle_$example$([ "$folder" = "$bin" ] || echo _installed)" "${alone[@]}" "$folder/$example" 300 1000 "$bundle"
+    done
+  done
+  wanted='dtype=bf16: exact \(' run bundle_python "${alone[@]}" \
+    python3 examples/python/dispatch.py --library "$library" --bundle "$bundle" 300 1000
 fi
+run share scripts/gpu_share.sh "$1"
 
 if command -v compute-sanitizer >/dev/null; then
   for tool in ${TOOLS:-memcheck racecheck}; do

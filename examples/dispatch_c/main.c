@@ -2,8 +2,9 @@
  * this GPU and shape, else the default. It checks the result with a loop of its own and says where the answer came
  * from.
  *
- *     dispatch_c [ROWS [COLS]]
+ *     dispatch_c [ROWS [COLS [BUNDLE]]]
  *
+ * BUNDLE: a file of `autotune db bundle`, which answers as well, and needs neither a database nor a compiler.
  * Tune first to see the difference:  autotune --op softmax --problem rows=4096,cols=4096,dtype=f32 */
 #include <autotune/autotune.h>
 #include <math.h>
@@ -88,11 +89,13 @@ static int run_without_gpu(const autotune_handle* handle, int64_t rows, int64_t 
 int main(int count, char** arguments) {
     const int64_t rows = count > 1 ? atoll(arguments[1]) : 4096, cols = count > 2 ? atoll(arguments[2]) : 4096;
     if (rows < 1 || cols < 1 || rows > (1 << 30) / cols) {
-        fprintf(stderr, "usage: dispatch_c [ROWS [COLS]]\n");
+        fprintf(stderr, "usage: dispatch_c [ROWS [COLS [BUNDLE]]]\n");
         return 1;
     }
     /* Once an application, and once a call site. */
-    const autotune_options options = {.size = sizeof options, .log = note};
+    const char* const bundles[] = {count > 3 ? arguments[3] : NULL};
+    const autotune_options options = {
+        .size = sizeof options, .log = note, .bundles = bundles, .bundle_count = count > 3};
     autotune_dispatcher* dispatcher = NULL;
     const autotune_handle* handle = NULL;
     int status;

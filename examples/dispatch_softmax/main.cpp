@@ -1,8 +1,9 @@
 // An application that runs softmax through the dispatcher: the tuned kernel where the user's database has one for this
 // GPU and shape, else the default. It checks the result with a loop of its own and says where the answer came from.
 //
-//     dispatch_softmax [ROWS [COLS]]
+//     dispatch_softmax [ROWS [COLS [BUNDLE]]]
 //
+// BUNDLE: a file of `autotune db bundle`, which answers as well, and needs neither a database nor a compiler.
 // Tune first to see the difference:  autotune --op softmax --problem rows=4096,cols=4096,dtype=f32
 #include <autotune/dispatcher.h>
 #include <autotune/error.h>
@@ -12,6 +13,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "gpu.h"
@@ -34,7 +37,7 @@ double largest_error(const std::vector<float>& x, const std::vector<float>& y, s
     return largest;
 }
 
-int run(std::int64_t rows, std::int64_t cols) {
+int run(std::int64_t rows, std::int64_t cols, std::vector<std::string> bundles) {
     std::vector<float> x(static_cast<std::size_t>(rows * cols)), y(x.size());
     std::mt19937 random{1};
     std::normal_distribution<float> normal;
@@ -42,8 +45,9 @@ int run(std::int64_t rows, std::int64_t cols) {
     const GpuArray device_x{x}, device_y{y};
 
     // Once an application, and once a call site.
-    autotune::Dispatcher dispatcher{
-        {.log = [](const std::string& sentence) { std::fprintf(stderr, "note: %s\n", sentence.c_str()); }}};
+    autotune::Dispatcher dispatcher{{.bundles = std::move(bundles), .log = [](const std::string& sentence) {
+                                         std::fprintf(stderr, "note: %s\n", sentence.c_str());
+                                     }}};
     const autotune::Handle softmax = dispatcher.prepare("softmax", {{"dtype", std::string{"f32"}}});
 
     // Each call: shapes and addresses; a shape that was seen before costs about as much as the launch itself.
@@ -89,7 +93,7 @@ int main(int count, char** arguments) {
         const std::int64_t rows = count > 1 ? std::atoll(arguments[1]) : 4096,
                            cols = count > 2 ? std::atoll(arguments[2]) : 4096;
         if (rows < 1 || cols < 1 || rows > (std::int64_t{1} << 30) / cols) {
-            std::fprintf(stderr, "usage: dispatch_softmax [ROWS [COLS]]\n");
+            std::fprintf(stderr, "usage: dispatch_softmax [ROWS [COLS [BUNDLE]]]\n");
             return 1;
         }
         const Gpu gpu;
@@ -97,7 +101,7 @@ int main(int count, char** arguments) {
             without_gpu(rows, cols);
             return skipped;
         }
-        return run(rows, cols);
+        return run(rows, cols, {arguments + std::min(count, 3), arguments + std::min(count, 4)});
     } catch (const autotune::Error& error) {
         std::fprintf(stderr, "error: %s\n", error.what());
         return 1;
