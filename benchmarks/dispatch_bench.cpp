@@ -7,6 +7,7 @@
 
 #include "cache/dispatch/call_site.h"
 #include "cache/dispatch/hashing.h"
+#include "cache/dispatch/ladder.h"
 #include "cache/dispatch/snapshot.h"
 #include "tests/cache/dispatch_samples.h"
 
@@ -61,6 +62,53 @@ void key_is_looked_up(benchmark::State& state) {
     benchmark::DoNotOptimize(found);
 }
 BENCHMARK(key_is_looked_up)->Arg(64)->Arg(50'000);
+
+/// 50 000 tuned problems of the op, and what is asked that is none of them: of the same alignment, and of a lesser one,
+/// for which none of them may lend.
+struct Tuned50000 {
+    Op op = scale_op();
+    DeviceIdentity here = device(std::string(64, 'a'));
+    OpKnowledge known;
+
+    Tuned50000() {
+        Store store = Store::in_memory();
+        std::vector<Record> records;
+        for (std::int64_t i = 0; i < 50'000; ++i) {
+            records.push_back(record(i, 50.0));
+            records.back().run.uuid = "one run";
+            records.back().device = here;
+            records.back().source = template_of(op, *op.variant("vector"));
+            records.back().problem = problem_of(asked(1024 + 8 * i, 16));
+            records.back().config = vector_config(1 << (i % 4), 256);
+            records.back().default_us = 100;
+        }
+        store.put(records);
+        const LayeredStore stores[] = {{&store, Layer::user}};
+        known = read_knowledge(stores, op, here, {});
+        ladder(asked(1020, 16), known);  // makes the indices
+    }
+    Instance asked(std::int64_t n, int align) const {
+        return Instance::make(op, {{"n", n}}, here.limits, {.align = {{"x", align}, {"y", align}}});
+    }
+};
+
+/// What a dispatcher asks for at the first call of a problem: 4 configs, each checked against problem and device.
+void neighbours_are_asked(benchmark::State& state) {
+    static const Tuned50000 it;
+    std::vector<Instance> instances;
+    for (std::int64_t i = 0; i < 512; ++i)
+        instances.push_back(it.asked(1028 + 808 * i, static_cast<int>(state.range(0))));
+    std::size_t at = 0, nearest = 0;
+    for (auto _ : state) nearest += ladder(instances[at++ & 511], it.known, 4).front().rung == Rung::nearest;
+    state.counters["nearest"] = benchmark::Counter(static_cast<double>(nearest), benchmark::Counter::kAvgIterations);
+}
+BENCHMARK(neighbours_are_asked)->Arg(16)->Arg(4)->Unit(benchmark::kMicrosecond);
+
+void index_of_neighbours_is_made(benchmark::State& state) {
+    static const Tuned50000 it;
+    for (auto _ : state) benchmark::DoNotOptimize(Neighbours{it.op, it.known.snapshot, false});
+}
+BENCHMARK(index_of_neighbours_is_made)->Unit(benchmark::kMillisecond);
 
 /// A tuned problem whose kernel is loaded.
 struct Ready {

@@ -117,9 +117,9 @@ struct Dispatcher::Impl {
     std::set<std::string, std::less<>> said;       ///< log lines, each once
     std::map<std::string, Miss> missed;
     std::deque<WantedKernel> wanted;
-    Decisions imported;  ///< what other processes decided
-    Decisions adopted;   ///< what online tuning found
-    Decisions pinned;    ///< while frozen: what was decided since
+    Decisions imported;       ///< what other processes decided
+    Decisions adopted;        ///< what online tuning found
+    Decisions pinned;         ///< while frozen: what was decided since
     std::vector<Pin> forced;  ///< by the application, the last one first
     std::size_t plan_count = 0;
 
@@ -153,8 +153,10 @@ struct Dispatcher::Impl {
     /// nullopt: under capture, and something would have to be loaded.
     std::shared_ptr<Plan> plan_of(const Call& call, const Instance& instance, const LadderStep& candidate);
     std::vector<LadderStep> steps_of(const Call& call, const Instance& instance, const DeviceIdentity& device);
+    std::vector<LadderStep> steps_of(const Call& call, const Instance& instance, const DeviceIdentity& device,
+                                     std::size_t at_least);
     Decision climb(const Call& call, const Instance& instance, const DeviceIdentity& device,
-                   const std::vector<LadderStep>& steps);
+                   std::vector<LadderStep> steps);
     CUresult run(const Plan& plan, const Call& call, bool& begun);
 
     // remembering.cpp

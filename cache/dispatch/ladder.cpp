@@ -197,6 +197,7 @@ std::string candidate_name(const Config& config, std::span<const std::byte> prob
 void judge(LadderStep& step, const Instance& instance, const OpKnowledge& known) {
     step.refused = fit_to_today(instance, step.config);
     step.name = candidate_name(step.config, instance.key());
+    if (known.negatives.empty()) return;
     if (step.refused.empty() && known.negatives.contains(step.name)) step.refused = "it has failed on this problem";
     if (step.refused.empty() && known.negatives.contains(candidate_name(step.config, {})))
         step.refused = "it has failed on this GPU";
@@ -234,6 +235,10 @@ bool StepList::has(std::string_view name) const noexcept {
 }
 
 void StepList::add(LadderStep step, const std::set<std::string>* elsewhere) {
+    const auto is_better = [&](const LadderStep& other) {  // since it came first
+        return other.refused.empty() && other.config == step.config;
+    };
+    if (std::ranges::any_of(steps_, is_better)) return;
     judge(step, instance_, known_);
     if (step.refused.empty() && known_.rules.only_local && step.imported)
         step.refused = "it was measured elsewhere, and only what was measured here is wanted";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -38,19 +39,27 @@ bool beat_default(const SnapshotRow& row) noexcept {
 Neighbours::Neighbours(const Op& op, const Snapshot& snapshot, bool local_only) {
     const KeySplitter splitter{op};
     SplitKey key;
+    std::unordered_map<std::string, std::map<std::vector<std::uint8_t>, Group>> found;
     const auto problems = snapshot.problems();
     for (std::uint32_t i = 0; i < problems.size(); ++i) {
         const Worth worth = worth_of(snapshot, problems[i], local_only);
         if (worth == Worth::none || !splitter.split(snapshot.key(problems[i]), key)) continue;
-        Group& group = groups_[key.fixed];
+        Group& group = found[key.fixed][key.aligns];
         group.dims = key.octaves.size();
-        group.tensors = key.aligns.size();
         group.octaves.insert(group.octaves.end(), key.octaves.begin(), key.octaves.end());
-        group.aligns.insert(group.aligns.end(), key.aligns.begin(), key.aligns.end());
         group.problems.push_back(i);
         group.stale.push_back(worth == Worth::stale);
     }
-    for (auto& [fixed, group] : groups_) sort(group, snapshot);
+    for (auto& [fixed, by_align] : found) {
+        std::size_t first = 0;
+        for (auto& [aligns, group] : by_align) {
+            group.aligns = aligns;
+            group.first = first;
+            first += group.problems.size();
+            sort(group, snapshot);
+            groups_[fixed].push_back(std::move(group));
+        }
+    }
 }
 
 /// By the dim with the most values; problems that are alike in it by their keys, so that the same rows in any order
@@ -74,19 +83,25 @@ void Neighbours::sort(Group& group, const Snapshot& snapshot) {
         return std::ranges::lexicographical_compare(snapshot.key(snapshot.problems()[group.problems[a]]),
                                                     snapshot.key(snapshot.problems()[group.problems[b]]));
     });
-    Group sorted{.dims = group.dims, .tensors = group.tensors, .by = group.by};
+    Group sorted{.dims = group.dims, .by = group.by, .first = group.first, .aligns = group.aligns};
     for (const std::size_t i : order) {
         sorted.sorted.push_back(value(i));
         for (std::size_t dim = 0; dim < group.dims; ++dim)
             sorted.octaves.push_back(group.octaves[i * group.dims + dim]);
-        for (std::size_t t = 0; t < group.tensors; ++t) sorted.aligns.push_back(group.aligns[i * group.tensors + t]);
         sorted.problems.push_back(group.problems[i]);
         sorted.stale.push_back(group.stale[i]);
     }
     group = std::move(sorted);
 }
 
-/// Whether the problem may lend, and how good a lender it is.
+/// A config may count on every alignment that it was tuned with.
+bool Neighbours::may_lend(const Group& group, const SplitKey& key) noexcept {
+    for (std::size_t t = 0; t < group.aligns.size(); ++t)
+        if (group.aligns[t] > key.aligns[t]) return false;
+    return true;
+}
+
+/// Whether the problem is near enough to lend, and how good a lender it is.
 bool Neighbours::judge(const Group& group, std::size_t at, const SplitKey& key, Found& found) noexcept {
     std::int32_t distance = 0;
     std::int64_t size = 0;
@@ -100,16 +115,12 @@ bool Neighbours::judge(const Group& group, std::size_t at, const SplitKey& key, 
     distance = rounded(distance);
     if (distance > most_in_all) return false;
     std::int32_t align = 0;
-    for (std::size_t t = 0; t < group.tensors; ++t) {
-        const std::uint8_t there = group.aligns[at * group.tensors + t];
-        if (there > key.aligns[t]) return false;
-        align += there;
-    }
+    for (const std::uint8_t there : group.aligns) align += there;
     found = {.stale = group.stale[at],
              .distance = distance,
              .size = -size / grain,
              .align = -align,
-             .place = at,
+             .place = group.first + at,
              .problem = group.problems[at]};
     return true;
 }
@@ -117,12 +128,20 @@ bool Neighbours::judge(const Group& group, std::size_t at, const SplitKey& key, 
 std::size_t Neighbours::nearest(const SplitKey& key, std::span<Found> out) const noexcept {
     const auto named = groups_.find(key.fixed);
     if (named == groups_.end() || out.empty()) return 0;
-    const Group& group = named->second;
+    std::size_t count = 0;
+    for (const Group& group : named->second)
+        if (may_lend(group, key)) count = search(group, key, out, count);
+    return count;
+}
+
+/// Puts what the group has into `out`, whose first `count` others have found.
+std::size_t Neighbours::search(const Group& group, const SplitKey& key, std::span<Found> out,
+                               std::size_t count) noexcept {
     const std::int32_t here = group.dims ? key.octaves[group.by] : 0;
     const auto& sorted = group.sorted;
     // From here outwards on both sides, until what is left is further away in this one dim than all that was found.
     auto up = static_cast<std::size_t>(std::ranges::lower_bound(sorted, here) - sorted.begin());
-    std::size_t down = up, count = 0;
+    std::size_t down = up;
     const auto reach = [&] {
         const bool full = count == out.size() && !out[count - 1].stale;
         return std::min(most_a_dim, full ? out[count - 1].distance : most_in_all) + grain;

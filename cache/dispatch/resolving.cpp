@@ -16,8 +16,8 @@ namespace autotune {
 namespace {
 
 constexpr std::size_t most_said = 4096;
-/// Stored configs that a call looks at before its default: so many in a row seldom fail.
-constexpr std::size_t most_candidates = 4;
+/// Stored configs that a call looks at first: so many in a row seldom fail. If they do, it looks at all.
+constexpr std::size_t most_candidates = 4, all_candidates = ~std::size_t{};
 /// How long a reader waits for a writer's commit; the dispatcher comes back later rather than wait more.
 constexpr std::chrono::milliseconds reading_patience{1000};
 
@@ -50,6 +50,13 @@ FieldValues scalar_values(const Op& op, std::span<const ScalarArgument> scalars)
             values.emplace_back(op.scalars[i].name, scalars[i].integer);
     }
     return values;
+}
+
+bool is_stored(const LadderStep& step) noexcept { return step.refused.empty() && step.rung != Rung::default_config; }
+
+/// Whether worse rungs may have been left out.
+bool was_cut(const std::vector<LadderStep>& steps) {
+    return static_cast<std::size_t>(std::ranges::count_if(steps, is_stored)) >= most_candidates;
 }
 
 /// Whether another config may do better. What the context, the stream or an earlier kernel is to blame for would fail
@@ -369,13 +376,23 @@ Decision Dispatcher::Impl::resolve(Call call, const Failure& failure) {
         }
         if (have_tuned(lock, call, instance, device.identity)) steps = steps_of(call, instance, device.identity);
     }
-    return climb(call, instance, device.identity, steps);
+    return climb(call, instance, device.identity, std::move(steps));
 }
 
 std::vector<LadderStep> Dispatcher::Impl::steps_of(const Call& call, const Instance& instance,
                                                    const DeviceIdentity& device) {
+    const auto may_run = [&](const LadderStep& step) {
+        return is_stored(step) && !failed.contains(name_here(step.name, call.device));
+    };
+    std::vector<LadderStep> steps = steps_of(call, instance, device, most_candidates);
+    if (was_cut(steps) && std::ranges::none_of(steps, may_run)) return steps_of(call, instance, device, all_candidates);
+    return steps;
+}
+
+std::vector<LadderStep> Dispatcher::Impl::steps_of(const Call& call, const Instance& instance,
+                                                   const DeviceIdentity& device, std::size_t at_least) {
     const OpKnowledge& knows = known(*call.site.op, device);
-    std::vector<LadderStep> steps = ladder(instance, knows, most_candidates);
+    std::vector<LadderStep> steps = ladder(instance, knows, at_least);
     put_decided_first(steps, instance, knows, device);
     put_forced_first(steps, instance, knows);
     return steps;
@@ -383,14 +400,24 @@ std::vector<LadderStep> Dispatcher::Impl::steps_of(const Call& call, const Insta
 
 /// The first step that launches.
 Decision Dispatcher::Impl::climb(const Call& call, const Instance& instance, const DeviceIdentity& device,
-                                 const std::vector<LadderStep>& steps) {
+                                 std::vector<LadderStep> steps) {
     std::string why;
     CUresult error = CUDA_SUCCESS;
     // An answer is kept unless something better was left out for a reason that passes.
     bool best = frozen || (known(*call.site.op, device).snapshot.complete() && !databases.locked);
-    for (const LadderStep& candidate : steps) {
+    bool may_look_further = was_cut(steps);
+    std::set<std::string> tried;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (may_look_further && steps[i].rung == Rung::default_config) {  // all before it failed
+            may_look_further = false;
+            steps = steps_of(call, instance, device, all_candidates);
+            i = 0;
+        }
+        const LadderStep& candidate = steps[i];
         if (candidate.rung == Rung::default_config && why.empty()) why = candidate.refused;
-        if (!candidate.refused.empty() || failed.contains(name_here(candidate.name, call.device))) continue;
+        if (!candidate.refused.empty() || failed.contains(name_here(candidate.name, call.device)) ||
+            !tried.insert(candidate.name).second)
+            continue;
         try {
             std::shared_ptr<Plan> plan = plan_of(call, instance, candidate);
             bool begun = false;
@@ -405,7 +432,7 @@ Decision Dispatcher::Impl::climb(const Call& call, const Instance& instance, con
                 why = "a stream is being captured and no kernel for this problem is loaded; ready() loads it before";
                 if (frozen) continue;  // then what runs in a graph also runs beside it
                 want(call, instance, candidate);
-                best = false;
+                may_look_further = best = false;
                 continue;
             }
             why = fmt::format("'{}' did not launch: {}", candidate.config.text(), name_of(status));

@@ -74,10 +74,12 @@ std::vector<RobustConfig> ranked(std::vector<Tuned> problems, std::span<const Sn
         }
     }
     std::vector<RobustConfig> out;
+    const double worst_of_default = problems.empty() ? 1.0 : problems.front().otherwise;
     for (auto& [name, met] : by_name) {  // by name: equal ones keep an order that the contents alone decide
-        if (!met.won) continue;
         met.config.worst = worst_of(met, problems);
         met.config.stored = met.places.size();
+        const bool won_once_of_many = met.places.size() == 1 && problems.size() > 1;
+        if (!met.won || won_once_of_many || met.config.worst >= worst_of_default) continue;
         out.push_back(met.config);
     }
     std::ranges::stable_sort(out, [](const RobustConfig& a, const RobustConfig& b) {

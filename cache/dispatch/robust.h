@@ -24,8 +24,9 @@ struct RobustConfig {
 };
 
 /// Which config to take for a problem that is like none of the stored ones. Where a config is not stored for a problem
-/// it was worse than 3 % there or not tried, and is taken to be as slow as the default was. Configs that never beat the
-/// default by more than 3 % are left out, since they have nothing to win.
+/// it was worse than 3 % there or not tried, and is taken to be as slow as the default was. Left out are configs that
+/// never beat the default by more than 3 %, those whose worst case is no better than the default's, and those that are
+/// stored for one problem of several: a single win says nothing of the others.
 class RobustConfigs {
 public:
     RobustConfigs() = default;

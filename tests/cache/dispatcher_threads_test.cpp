@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -91,6 +94,62 @@ TEST_F(ThreadedDispatching, ThreadsOnOneStreamDoNotMixTheirSequences) {
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(driver.order.size(), 160u);
     EXPECT_EQ(driver.order.find("zz"), std::string::npos) << driver.order;
+}
+
+// Goal: no reader takes one row for another, the first value for none, or an unusable file for an empty answer.
+// Method: two rows a key, of which the first may not load; files that are empty, of another program or not there; a row
+// of another build; all of it read by threads that begin at once.
+TEST_F(ThreadedDispatching, RowsAreJudgedEachForItselfWhateverFilesLieBesideThem) {
+    const Config first_of_all = vector_config(1, 64), second = vector_config(2, 64), gone = vector_config(1, 128);
+    tuned(1024, {{first_of_all, 40.0}, {second, 40.2}});
+    tuned(2048, {{gone, 40.0}, {second, 40.2}});
+    {
+        RunStart before = start(4096);
+        for (TemplateIdentity& source : before.templates) source.source_hash = "as it was";
+        Store store = Store::open({.path = folder / "tune.db"});
+        store.finish_run(
+            store.begin_run(before),
+            {.finalists = {finalist(second, 40.0)}, .default_us = 100.0, .evaluated = 20, .space_size = 64});
+    }
+    for (const std::int64_t n : {2048, 4096}) put_binary(second, n);
+    put_binary(gone, 2048);
+    driver.on_load = [&](const std::string& binary) {
+        return binary == gone.text() ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
+    };
+    std::ofstream{folder / "empty.db"};
+    std::filesystem::copy_file(folder / "tune.db", folder / "other.db");
+    std::fstream{folder / "other.db", std::ios::in | std::ios::out | std::ios::binary}.seekp(68).put('B');
+    Dispatcher::Options given = options();
+    std::mutex lines;
+    given.log = [&](const std::string& line) {
+        const std::lock_guard lock{lines};
+        logged.push_back(line);
+    };
+    for (const char* name : {"empty.db", "other.db", "absent.db"})
+        given.databases.insert(given.databases.begin(), (folder / name).string());
+    Dispatcher dispatcher{given};
+    const Handle handle = dispatcher.prepare("scale");
+    std::atomic<int> wrong{0}, ready{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 6; ++t)
+        threads.emplace_back([&] {
+            for (++ready; ready < 6;) std::this_thread::yield();
+            for (int i = 0; i < 200; ++i) {
+                const Decision own = launch(dispatcher, handle, 1024), next = launch(dispatcher, handle, 2048),
+                               old = launch(dispatcher, handle, 4096);
+                if (own.rung != Rung::exact || own.config != first_of_all.text()) ++wrong;
+                if (next.rung != Rung::exact || next.config != second.text()) ++wrong;
+                if (old.rung != Rung::exact_stale || !old.stale || old.config != second.text()) ++wrong;
+            }
+        });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(wrong, 0);
+    for (const char* name : {"empty.db", "other.db"})
+        EXPECT_EQ(std::ranges::count_if(logged,
+                                        [&](const std::string& line) { return line.find(name) != std::string::npos; }),
+                  1)
+            << name << " is named once";
+    EXPECT_EQ(std::filesystem::file_size(folder / "empty.db"), 0u);
 }
 
 TEST_F(ThreadedDispatching, EveryCallOfADispatcherMayBeMadeWhileOthersAre) {

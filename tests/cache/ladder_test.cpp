@@ -121,7 +121,7 @@ TEST_F(Ladder, EachRungAnswersWhereNoBetterOneCan) {
          }},
         {Rung::robust, vector_config(2, 256),
          [&](const Config& c) {
-             tuned(here, 1 << 20, {{c, 10.0}});
+             for (const int n : {1 << 20, 1 << 24}) tuned(here, n, {{c, 10.0}}, {.default_us = 1000});
          }},
         {Rung::family, vector_config(2, 512),
          [&](const Config& c) {
@@ -152,7 +152,6 @@ TEST_F(Ladder, EachRungAnswersWhereNoBetterOneCan) {
     const auto last = std::ranges::find_if(
         steps, [&](const LadderStep& step) { return step.refused.empty() && !failed.contains(step.name); });
     ASSERT_NE(last, steps.end());
-    // The robust ranking has every config of this GPU and its siblings, so what is left of it comes before the default.
     EXPECT_EQ(last->rung, Rung::default_config);
 }
 
@@ -251,6 +250,18 @@ TEST_F(Ladder, TheRobustConfigLosesLeastInItsWorstCase) {
     EXPECT_EQ(step.rung, Rung::robust);
     EXPECT_EQ(step.config, vector_config(1, 512));
     EXPECT_EQ(step.why, "loses at most 2 % on the 3 problems tuned on such GPUs");
+}
+
+TEST_F(Ladder, ASingleWinOrAWorstCaseNoBetterThanTheDefaultsIsNotRobust) {
+    tuned(here, 1 << 20, {{vector_config(2, 64), 10.0}});
+    EXPECT_EQ(answer(1024).rung, Rung::robust) << "it is all that was tuned";
+    tuned(here, 1 << 24, {{vector_config(4, 64), 10.0}});
+    EXPECT_EQ(answer(1024).rung, Rung::default_config) << "each won once";
+    tuned(here, 1 << 28, {{vector_config(4, 64), 10.0}});
+    EXPECT_EQ(answer(1024).rung, Rung::default_config) << "two wins, and as slow as the default on the first problem";
+    tuned(here, 1 << 20, {{vector_config(2, 64), 8.0}, {vector_config(4, 64), 8.1}});
+    EXPECT_EQ(answer(1024).rung, Rung::robust);
+    EXPECT_EQ(answer(1024).config, vector_config(4, 64));
 }
 
 TEST_F(Ladder, ARobustConfigIsOfTheSameDtypeWhereThereIsOne) {
