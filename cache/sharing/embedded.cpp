@@ -18,11 +18,12 @@ namespace {
 Config config_of_text(const Variant& variant, std::string_view text) {
     Config config{.variant = variant.name, .values = {}};
     while (!text.empty()) {
-        const std::size_t end = std::min(text.find(' '), text.size());
+        const std::size_t end = text.find(' ');
         const std::string_view pair = text.substr(0, end);
-        text.remove_prefix(std::min(end + 1, text.size()));
-        const std::size_t equals = std::min(pair.find('='), pair.size());
-        const std::string_view name = pair.substr(0, equals), word = pair.substr(std::min(equals + 1, pair.size()));
+        text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+        const std::size_t equals = pair.find('=');
+        const std::string_view name = pair.substr(0, equals),
+                               word = equals == std::string_view::npos ? std::string_view{} : pair.substr(equals + 1);
         Value value{std::string{word}};
         const auto parameter = std::ranges::find(variant.parameters, name, &Parameter::name);
         if (parameter != variant.parameters.end())
@@ -31,6 +32,23 @@ Config config_of_text(const Variant& variant, std::string_view text) {
         config.values.emplace_back(name, value);
     }
     return config;
+}
+
+/// Of a GPU that the table only names, figures that every one could have: of no generation that is still in use, so
+/// that none is like it.
+DeviceIdentity described(const EmbeddedDevice& device) {
+    DeviceIdentity out{.fp = std::string{device.fp}, .name = "embedded", .limits = {.cc = 30, .sm_count = 1}};
+    if (device.cc == 0) return out;
+    if (!device.name.empty()) out.name = device.name;
+    out.bandwidth_gbs = device.bandwidth_gbs;
+    out.limits.cc = device.cc;
+    out.limits.sm_count = device.sm_count;
+    out.limits.max_threads = device.max_threads;
+    out.limits.max_shared = device.max_shared;
+    out.limits.shared_per_sm = device.shared_per_sm;
+    out.limits.registers_per_sm = device.registers_per_sm;
+    out.limits.threads_per_sm = device.threads_per_sm;
+    return out;
 }
 
 /// The parts of the table's records; equal texts share one.
@@ -60,12 +78,10 @@ private:
     using Table = std::map<std::string, T>;
 
     Part<DeviceIdentity>* device(const EmbeddedRecord& r) {
-        const auto [at, is_new] = devices_.try_emplace(std::string{r.device_fp});
+        const auto [at, is_new] = devices_.try_emplace(std::string{r.device.fp});
         if (is_new) {
-            // Nothing but the fingerprint counts; these figures are those that every GPU could have.
-            at->second.value = {
-                .fp = std::string{r.device_fp}, .name = "embedded", .limits = {.cc = 30, .sm_count = 1}};
-            at->second.crc = crc32(r.device_fp);
+            at->second.value = described(r.device);
+            at->second.crc = crc32(r.device.fp);
             at->second.refused = judge_.objection(at->second.value);
         }
         return &at->second;
@@ -118,7 +134,7 @@ private:
     /// One a GPU, compiler and effort: a table tells no more of them.
     RunPart* run(const EmbeddedRecord& r, Part<DeviceIdentity>* device) {
         const auto [at, is_new] =
-            runs_.try_emplace(fmt::format("{} {}.{} {}", r.device_fp, r.nvrtc_major, r.nvrtc_minor, r.effort));
+            runs_.try_emplace(fmt::format("{} {}.{} {}", r.device.fp, r.nvrtc_major, r.nvrtc_minor, r.effort));
         if (is_new) {
             RunPart& part = at->second;
             const auto [environment, unknown] = environments_.try_emplace({r.nvrtc_major, r.nvrtc_minor});

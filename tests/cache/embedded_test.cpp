@@ -33,7 +33,16 @@ struct Carried {
                              .variant = r.source.variant,
                              .config = configs[i],
                              .problem_key = keys[i],
-                             .device_fp = r.device.fp,
+                             .device = {.fp = r.device.fp,
+                                        .name = r.device.name,
+                                        .cc = r.device.limits.cc,
+                                        .sm_count = r.device.limits.sm_count,
+                                        .bandwidth_gbs = r.device.bandwidth_gbs,
+                                        .max_threads = r.device.limits.max_threads,
+                                        .max_shared = r.device.limits.max_shared,
+                                        .shared_per_sm = r.device.limits.shared_per_sm,
+                                        .registers_per_sm = r.device.limits.registers_per_sm,
+                                        .threads_per_sm = r.device.limits.threads_per_sm},
                              .source_hash = r.source.source_hash,
                              .space_hash = r.source.space_hash,
                              .abi = r.source.abi,
@@ -68,6 +77,29 @@ TEST(Embedded, AnApplicationIsAnsweredFromWhatItCarries) {
     const Explanation other =
         dispatcher.explain("scale", {{"n", std::int64_t{999'983}}, {"dtype", std::string{"f16"}}});
     EXPECT_NE(other.rung, Rung::exact);
+}
+
+TEST(Embedded, AGpuThatIsLikeTheOneInTheTableIsAnsweredAsASibling) {
+    DispatchSetting setting;
+    setting.tuned(1024, {{vector_config(2, 64), 10.0}});
+    Carried carried{setting};
+    carried.table[0].device.name = "NVIDIA H100";
+    setting.driver.sm_count = 128;  // another kind of GPU now, but nearly the same
+    const FieldValues problem{{"n", std::int64_t{1024}}, {"dtype", std::string{"f32"}}};
+    const Explanation sibling = Dispatcher{without_files(setting, carried)}.explain("scale", problem);
+    EXPECT_EQ(sibling.rung, Rung::sibling) << sibling.why;
+    EXPECT_EQ(sibling.why, "tuned for this problem on NVIDIA H100, a sibling, elsewhere");
+    EXPECT_EQ(sibling.layer, Layer::embedded);
+    carried.table[0].device.max_shared -= 4096;
+    EXPECT_EQ(Dispatcher{without_files(setting, carried)}.explain("scale", problem).rung, Rung::family);
+    carried.table[0].device.cc = 80;
+    EXPECT_EQ(Dispatcher{without_files(setting, carried)}.explain("scale", problem).rung, Rung::default_config);
+    carried.table[0].device = {.fp = carried.table[0].device.fp};
+    EXPECT_EQ(Dispatcher{without_files(setting, carried)}.explain("scale", problem).rung, Rung::default_config);
+    carried.table[0].device.cc = -90;
+    EXPECT_EQ(Dispatcher{without_files(setting, carried)}.explain("scale", problem).rung, Rung::default_config);
+    EXPECT_NE(setting.logged.back().find("embedded record 1 is not used: "), std::string::npos)
+        << setting.logged.back();
 }
 
 TEST(Embedded, WhatTheOpDoesNotDeclareIsNotUsedAndSaid) {

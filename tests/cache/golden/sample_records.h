@@ -3,12 +3,24 @@
 
 #include <autotune/embedded_records.h>
 
+inline constexpr autotune::EmbeddedDevice sample_records_gpu_1{
+    .fp = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    .name = "NVIDIA H200",
+    .cc = 90,
+    .sm_count = 132,
+    .bandwidth_gbs = 4890,
+    .max_threads = 1024,
+    .max_shared = 232448,
+    .shared_per_sm = 0,
+    .registers_per_sm = 65536,
+    .threads_per_sm = 0};
+
 inline constexpr autotune::EmbeddedRecord sample_records[] = {
     {.op = "scale",
      .variant = "vector",
      .config = "THREADS=64 VEC=1 MODE=plain",
      .problem_key = {"\001\000\000\000\000\000\000\000\005\000\000\000\000\000\000\000scale\004\000\000\000\000\000\000\000\005\000\000\000\000\000\000\000dtype\003\003\000\000\000\000\000\000\000f32\001\000\000\000\000\000\000\000n\001\000\004\000\000\000\000\000\000\007\000\000\000\000\000\000\000y.align\001\020\000\000\000\000\000\000\000\010\000\000\000\000\000\000\000y.layout\003\012\000\000\000\000\000\000\000contiguous", 131},
-     .device_fp = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+     .device = sample_records_gpu_1,
      .source_hash = "78c13291bdab7c94d4dcc58fcc450e0df9f9b27523cce736d940132ab7d0e998",
      .space_hash = "d909c104ae582e4fc7b31a85bb9c9b82b3747638c5fa1c9bb21c64253aca0c12",
      .abi = 1,
@@ -23,7 +35,7 @@ inline constexpr autotune::EmbeddedRecord sample_records[] = {
      .variant = "vector",
      .config = "THREADS=128 VEC=2 MODE=plain",
      .problem_key = {"\001\000\000\000\000\000\000\000\005\000\000\000\000\000\000\000scale\004\000\000\000\000\000\000\000\005\000\000\000\000\000\000\000dtype\003\003\000\000\000\000\000\000\000f32\001\000\000\000\000\000\000\000n\001\000\004\000\000\000\000\000\000\007\000\000\000\000\000\000\000y.align\001\020\000\000\000\000\000\000\000\010\000\000\000\000\000\000\000y.layout\003\012\000\000\000\000\000\000\000contiguous", 131},
-     .device_fp = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+     .device = sample_records_gpu_1,
      .source_hash = "78c13291bdab7c94d4dcc58fcc450e0df9f9b27523cce736d940132ab7d0e998",
      .space_hash = "d909c104ae582e4fc7b31a85bb9c9b82b3747638c5fa1c9bb21c64253aca0c12",
      .abi = 1,
