@@ -9,7 +9,7 @@ namespace autotune {
 
 std::span<const DbVerb> db_verbs() {
     static const std::array table{
-        db_path(), db_export(), db_import(), db_imports(), db_revert_import(), db_merge(), db_diff(),
+        db_path(), db_export(), db_import(), db_imports(), db_revert_import(), db_merge(), db_diff(), db_bundle(), db_keygen(),
     };
     return table;
 }

@@ -32,6 +32,8 @@ DbVerb db_imports();
 DbVerb db_revert_import();
 DbVerb db_merge();
 DbVerb db_diff();
+DbVerb db_bundle();
+DbVerb db_keygen();
 
 /// Every verb there is: parsing and help read this table.
 std::span<const DbVerb> db_verbs();
