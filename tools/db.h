@@ -34,6 +34,7 @@ DbVerb db_merge();
 DbVerb db_diff();
 DbVerb db_bundle();
 DbVerb db_keygen();
+DbVerb db_trust();
 
 /// Every verb there is: parsing and help read this table.
 std::span<const DbVerb> db_verbs();

@@ -12,6 +12,7 @@
 #include "tools/db.h"
 #include "tools/format.h"
 #include "tools/json_events.h"
+#include "tools/record_filter_flags.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
 
@@ -19,8 +20,8 @@ namespace autotune {
 namespace {
 
 struct ExportFlags {
-    std::string gpu, where, as, output, name = "tuned_records";
-    std::vector<std::string> problems;
+    RecordFilterFlags filter;
+    std::string as, output, name = "tuned_records";
     bool anonymise = false, csv = false;
     std::string flat;
 };
@@ -43,14 +44,9 @@ std::string form_of(const ExportFlags& flags) {
 }
 
 ExportOptions export_options(const ExportFlags& flags, const Request& request, const Session& session) {
-    ExportOptions options{.anonymise = flags.anonymise, .today = session.today(session.ops().all())};
-    options.filter.op = request.op;
-    if (!request.op.empty()) session.op();  // a typo in the op is no empty export
-    options.filter.gpu = flags.gpu;
-    if (!flags.where.empty()) options.filter.where = where_from_text(flags.where);
-    for (const std::string& text : flags.problems)
-        for (auto& field : problem_from_text(text)) options.filter.problem.push_back(std::move(field));
-    return options;
+    return {.filter = record_filter(flags.filter, request, session),
+            .anonymise = flags.anonymise,
+            .today = session.today(session.ops().all())};
 }
 
 void write_export(const ExportFlags& flags, Console& console, std::string_view text) {
@@ -98,11 +94,7 @@ int run_db_export(const ExportFlags& flags, const Request& request, Console& con
 
 DbRun declare_db_export(CLI::App& app) {
     auto flags = std::make_shared<ExportFlags>();
-    app.add_option("--gpu", flags->gpu,
-                   "of one kind: a capability such as sm_90, a part of its name, or its fingerprint");
-    app.add_option("--where", flags->where, "an expression over the problem, such as 'cols >= 4096'");
-    app.add_option("--problem", flags->problems, "NAME=VALUE,...: of problems with these values")
-        ->allow_extra_args(false);
+    add_record_filter(app, flags->filter);
     app.add_option("--as", flags->as, "db, lines, cpp, csv or flat; default: by the ending of -o, else lines");
     app.add_flag("--csv", flags->csv, "comma-separated values");
     app.add_option("--flat", flags->flat, "a file with plain tables for viewers, which no import takes");

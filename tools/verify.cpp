@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "autotune/error.h"
+#include "cache/sharing/pending_binaries.h"
 #include "cache/store/identity.h"
 #include "cache/store/stored_problem.h"
 #include "tools/bench_source.h"
@@ -34,6 +36,9 @@ public:
         console_.result(fmt::format("{}, {} failed{}",
                                     format_count(verified_ + failed_, "record checked", "records checked"), failed_,
                                     request_.imported ? fmt::format(", {} now measured here", taken_over_) : ""));
+        if (binaries_ > 0)
+            console_.line(
+                fmt::format("{} of others passed, and may run now", format_count(binaries_, "binary", "binaries")));
         if (console_.json()) console_.json_line(json_event("summary", {{"verified", verified_}, {"failed", failed_}}));
         if (interrupted()) return interrupted();
         return failed_ ? exit_code(Error::Kind::check) : 0;
@@ -44,6 +49,13 @@ private:
         const std::vector<const Op*> ops =
             request_.op.empty() ? session_.ops().all() : std::vector<const Op*>{&session_.op()};
         const std::unique_ptr<Bench> bench = source_.bench(session_, gpu);
+        if (request_.imported && !gpu.identity.emulated) {
+            const Environment here = session_.environment(&gpu.identity);
+            pending_ = std::make_unique<PendingBinaries>(store_.binaries_folder(), here.nvrtc_major, here.nvrtc_minor);
+            bench->use_ready([&pending = *pending_](const SourceSpec& source, const std::string& arch) {
+                return pending.find(source, arch);
+            });
+        }
         for (const Op* op : ops) {
             // One preparation serves all ranks of a problem.
             std::map<std::vector<std::byte>, std::vector<Record>> by_problem;
@@ -123,13 +135,14 @@ private:
             end.space_size = std::max({end.space_size, record.space_size, std::size_t{2}});
         }
         std::vector<Failed> failed;
-        for (const Candidate& candidate : candidates) end_with(bench, candidate, end, failed);
+        for (const Candidate& candidate : candidates) end_with(bench, instance, candidate, end, failed);
         if (end.finalists.empty()) end.evaluated = 0;  // else the store would rank what was timed, right or wrong
         const RunSummary kept = keeper.finish(end);
         if (const std::optional<Error>& trouble = keeper.trouble()) throw *trouble;
         taken_over_ += kept.records;
         // Behind the end of the run, which takes what was timed for sound.
-        for (const Failed& one : failed) report(*one.record, one.reason, one.ending, gpu);
+        for (const Failed& one : failed)
+            report_run(*one.record, one.reason, one.ending, pending_->drop(instance, one.record->config) > 0, gpu);
     }
 
     /// A config that takes part in the finals; that of the default belongs to no record of others.
@@ -165,13 +178,16 @@ private:
         const auto try_one = [&](const Config& config, const Record* record) {
             bench.submit(config);
             Outcome outcome = bench.next({});
-            keeper.keep(config, outcome);
             if (outcome.ok()) {
+                keeper.keep(config, outcome);
                 candidates.push_back({config, record, config == first, std::move(outcome)});
-            } else if (record) {
-                explain(bench, config, outcome);
-                report(*record, outcome.reason, outcome.ending, gpu);
+                return;
             }
+            const bool foreign = pending_->drop(instance, config) > 0;
+            if (!foreign) keeper.keep(config, outcome);
+            if (!record) return;
+            explain(bench, config, outcome);
+            report_run(*record, outcome.reason, outcome.ending, foreign, gpu);
         };
         for (const Record& record : records)
             if (const auto objection = instance.objection(record.config))
@@ -193,10 +209,14 @@ private:
             if (!outcomes[i].samples_us.empty()) candidates[i].outcome = std::move(outcomes[i]);
     }
 
-    void end_with(Bench& bench, const Candidate& candidate, RunEnd& end, std::vector<Failed>& failed) {
+    void end_with(Bench& bench, const Instance& instance, const Candidate& candidate, RunEnd& end,
+                  std::vector<Failed>& failed) {
         const Outcome& outcome = candidate.outcome;
         if (!outcome.ok() || outcome.samples_us.empty()) {
-            if (candidate.record) failed.push_back({candidate.record, outcome.reason, outcome.ending});
+            if (candidate.record)
+                failed.push_back({candidate.record, outcome.reason, outcome.ending});
+            else
+                pending_->drop(instance, candidate.config);
             return;
         }
         const Interval interval = median_interval(outcome.samples_us);
@@ -206,8 +226,11 @@ private:
             if (candidate.record)
                 failed.push_back(
                     {candidate.record, fmt::format("{}: {}", v.failed_on, v.failure->reason), v.failure->ending});
+            else
+                pending_->drop(instance, candidate.config);
             return;
         }
+        binaries_ += pending_->accept(instance, candidate.config);
         end.finalists.push_back({.config = candidate.config,
                                  .time_us = interval.median,
                                  .low_us = interval.low,
@@ -270,6 +293,14 @@ private:
                 .config = record.config};
     }
 
+    /// foreign: it was a binary of others that failed, and is gone: that says nothing of the
+    /// config.
+    void report_run(const Record& record, const std::string& reason, Ending ending, bool foreign,
+                    const PresentGpu& gpu) {
+        if (!foreign) return report(record, reason, ending, gpu);
+        say_failed(record, reason + "; it was the imported binary, which is dropped", ending);
+    }
+
     /// A record that fails now must not be dispatched any more, unless it is memory that is short at the moment. What
     /// an emulator finds of the records of a real GPU is said and changes nothing.
     void report(const Record& record, const std::string& reason, Ending ending, const PresentGpu& gpu) {
@@ -300,7 +331,9 @@ private:
     Store store_;
     std::string problem_;  ///< the one at hand, for people
     std::size_t verified_ = 0, failed_ = 0;
-    std::size_t taken_over_ = 0;  ///< records that are measured here from now on
+    std::unique_ptr<PendingBinaries> pending_;  ///< with --imported, on a GPU
+    std::size_t binaries_ = 0;                  ///< of others that passed
+    std::size_t taken_over_ = 0;                ///< records that are measured here from now on
 };
 
 }  // namespace

@@ -67,6 +67,9 @@ public:
     /// What will be submitted or predicted first, once the problem is prepared, in this order: a bench may compile it
     /// meanwhile.
     virtual void expect(const Instance& /*instance*/, std::span<const Config> /*first*/) {}
+    /// Asked, on any thread, for a source's binary before it is compiled; nullopt: it is compiled. arch: of the device.
+    using Ready = std::function<std::optional<Artefact>(const SourceSpec& source, const std::string& arch)>;
+    virtual void use_ready(Ready /*ready*/) {}
     /// Inputs, reference, timing method. Throws Error when the problem cannot be tried at all.
     virtual Preparation prepare(const Instance& instance) = 0;
 

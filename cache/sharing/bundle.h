@@ -52,7 +52,7 @@ public:
 
     /// Throws Error{usage} for a file that is no bundle, of a newer format, damaged, or whose signature is not that of
     /// the key which it names.
-    /// cost  SHA-256 over the file, some 2.5 ms a MiB
+    /// cost  SHA-256 over the file
     static Bundle read(const std::filesystem::path& path);
     /// The same of bytes that others own and that outlive the bundle. name: for messages
     static Bundle view(std::span<const std::byte> bytes, const std::string& name);

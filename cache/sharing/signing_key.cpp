@@ -145,8 +145,8 @@ PublicKey read_public_key(const fs::path& path) {
 
 TrustList::TrustList(const fs::path& database) : folder_{database.parent_path() / "trusted_keys"} {}
 
-std::optional<std::string> TrustList::name_of(const PublicKey& key,
-                                              const std::function<void(const std::string&)>& warn) const {
+std::map<std::string, PublicKey> TrustList::keys(const std::function<void(const std::string&)>& warn) const {
+    std::map<std::string, PublicKey> keys;
     std::error_code error;
     for (const fs::directory_entry& entry : fs::directory_iterator{folder_, error}) {
         if (entry.path().extension() != ".pub") continue;
@@ -154,10 +154,18 @@ std::optional<std::string> TrustList::name_of(const PublicKey& key,
             if (warn) warn(fmt::format("the key '{}' does not count, since {}", shown(entry.path()), *why));
             continue;
         }
-        const auto bytes = read_key_file<32>(entry.path(), public_words);
-        if (!bytes && warn) warn(fmt::format("'{}' is no public key of autotune", shown(entry.path())));
-        if (bytes && *bytes == key.bytes) return entry.path().stem().string();
+        if (const auto bytes = read_key_file<32>(entry.path(), public_words))
+            keys.emplace(entry.path().stem().string(), PublicKey{.bytes = *bytes});
+        else if (warn)
+            warn(fmt::format("'{}' is no public key of autotune", shown(entry.path())));
     }
+    return keys;
+}
+
+std::optional<std::string> TrustList::name_of(const PublicKey& key,
+                                              const std::function<void(const std::string&)>& warn) const {
+    for (const auto& [name, trusted] : keys(warn))
+        if (trusted == key) return name;
     return std::nullopt;
 }
 
@@ -175,6 +183,15 @@ void TrustList::add(const PublicKey& key, const std::string& name) const {
         throw Error{Error::Kind::usage, fmt::format("no key is trusted here, since {}", *why),
                     fmt::format("chmod 700 {}", folder_.string())};
     write_key_file(path, public_words, key.bytes);
+}
+
+void TrustList::remove(const std::string& name) const {
+    const fs::path path = folder_ / (name + ".pub");
+    std::error_code error;
+    if (!is_plain_name(name) || !fs::exists(fs::symlink_status(path, error)))
+        throw Error{Error::Kind::usage, fmt::format("no key named '{}' is trusted", name), "autotune db trust list"};
+    if (!fs::remove(path, error))
+        throw Error{Error::Kind::store, fmt::format("the key '{}' could not be removed", shown(path))};
 }
 
 }  // namespace autotune

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -63,6 +64,10 @@ public:
     /// name: of the file, letters, digits, '-', '_' and '.'. Throws Error{usage} for another name or one that is taken,
     /// Error{store} where it cannot be written.
     void add(const PublicKey& key, const std::string& name) const;
+    /// Those that count, by name. warn: as above.
+    std::map<std::string, PublicKey> keys(const std::function<void(const std::string&)>& warn = {}) const;
+    /// Throws Error{usage} where no key has that name, Error{store} where it cannot be removed.
+    void remove(const std::string& name) const;
 
 private:
     std::filesystem::path folder_;

@@ -10,6 +10,7 @@
 #include "cache/sharing/read_database.h"
 #include "cache/sharing/read_lines.h"
 #include "cache/store/location.h"
+#include "tuner/model/hashing.h"
 #include "tuner/model/printable.h"
 
 namespace autotune {
@@ -21,12 +22,34 @@ struct OpenedFile {
     std::string name;
     std::optional<ForeignDatabase> database;
     std::optional<ForeignLines> lines;
+    std::string bundle_sha256{}, bundle_uuid{};
 
-    const std::string& sha256() const { return database ? database->sha256() : lines->sha256(); }
-    std::string uuid() const { return database ? database->uuid() : std::string{}; }
+    const std::string& sha256() const {
+        if (!bundle_sha256.empty()) return bundle_sha256;
+        return database ? database->sha256() : lines->sha256();
+    }
+    std::string uuid() const { return database ? database->uuid() : bundle_uuid; }
 };
 
+bool is_uuid(std::string_view text) {
+    return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+OpenedFile opened_bundle(std::span<const std::byte> bytes, const std::string& name, const TakingInOptions& options) {
+    const Bundle bundle = Bundle::view(bytes, name);
+    if (bundle.record_count() == 0)
+        throw Error{Error::Kind::usage, fmt::format("'{}' is not taken in: it holds no record", name)};
+    if (options.see_bundle) options.see_bundle(bundle);
+    const auto lines = std::as_bytes(std::span{bundle.record_lines()});
+    return {.name = name,
+            .database = std::nullopt,
+            .lines = ForeignLines::of({lines.begin(), lines.end()}, name),
+            .bundle_sha256 = sha256_hex(bytes),
+            .bundle_uuid = is_uuid(bundle.db_uuid()) ? bundle.db_uuid() : ""};
+}
+
 OpenedFile opened_bytes(std::vector<std::byte> bytes, const std::string& name, const TakingInOptions& options) {
+    if (is_bundle(bytes)) return opened_bundle(bytes, name, options);
     OpenedFile file{.name = name, .database = std::nullopt, .lines = std::nullopt};
     if (!bytes.empty() && bytes.front() == std::byte{'{'})
         file.lines = ForeignLines::of(std::move(bytes), name);
@@ -37,7 +60,8 @@ OpenedFile opened_bytes(std::vector<std::byte> bytes, const std::string& name, c
 
 OpenedFile opened_file(const std::filesystem::path& path, const TakingInOptions& options) {
     std::vector<std::byte> bytes = read_foreign_file(path, options.limits.bytes);
-    if (bytes.front() == std::byte{'{'}) return opened_bytes(std::move(bytes), shown(path), options);
+    if (bytes.front() == std::byte{'{'} || is_bundle(bytes))
+        return opened_bytes(std::move(bytes), shown(path), options);
     bytes = {};
     return {.name = shown(path), .database = ForeignDatabase::open(path, options.limits), .lines = std::nullopt};
 }

@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "cache/sharing/bundle.h"
 #include "cache/sharing/intake.h"
 #include "cache/store/foreign_database.h"
 #include "cache/store/store.h"
@@ -23,6 +25,8 @@ struct TakingInOptions {
     std::size_t most_named = 5;  ///< refused rows that are named one by one
     ForeignDatabase::Limits limits{};
     std::size_t most_rows = 20'000'000;
+    /// Sees each bundle before anything is written; what it throws refuses all files. Of a bundle, only records go in.
+    std::function<void(const Bundle& bundle)> see_bundle{};
 };
 
 /// A row that is not taken in.
@@ -42,10 +46,10 @@ struct TakenIn {
     std::map<std::string, std::size_t> reasons{};  ///< each with its count; beyond 100 different ones: "others"
 };
 
-/// Takes records out of files of elsewhere into the store: databases, and JSON lines as export writes them, told apart
-/// by their first bytes. All files go in or, where one of them is no such file, none. The store's own better rows stay.
-/// Throws Error{usage} for a file that is none, Error{store} where the store can't be written.
-/// cost  3 us a row that is new
+/// Takes records out of files of elsewhere into the store: databases, JSON lines as export writes them, and bundles,
+/// told apart by their first bytes. All files go in or, where one of them is no such file, none. The store's own better
+/// rows stay. Throws Error{usage} for a file that is none, Error{store} where the store can't be written. cost  3 us a
+/// row that is new
 std::vector<TakenIn> take_in(Store& store, const std::vector<std::filesystem::path>& files,
                              const TakingInOptions& options);
 

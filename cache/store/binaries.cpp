@@ -182,6 +182,11 @@ bool BinaryStore::put(const Binary& binary) {
     return true;
 }
 
+void BinaryStore::remove(std::string_view key) {
+    std::error_code error;
+    if (!folder_.empty() && is_binary_key(key)) fs::remove(path_of(key), error);
+}
+
 std::vector<std::string> BinaryStore::keys() const {
     std::vector<std::string> keys;
     for (const Entry& entry : entries_of(folder_)) keys.push_back(entry.path.stem().string());

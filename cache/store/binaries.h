@@ -44,6 +44,7 @@ public:
     std::optional<Binary> get(std::string_view key) const;
     /// Whether it is now there.
     bool put(const Binary& binary);
+    void remove(std::string_view key);
     std::vector<std::string> keys() const;
     /// Keys that begin with this source_key, newest NVRTC first: for those who do not know which version there is.
     std::vector<std::string> keys_of(std::string_view source_key) const;

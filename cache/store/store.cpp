@@ -44,6 +44,11 @@ const fs::path& Store::path() const noexcept {
 }
 
 fs::path Store::binaries_folder() const { return path().empty() ? fs::path{} : path().parent_path() / "binaries"; }
+std::string Store::uuid() const {
+    std::string uuid;
+    inspect([&](Database& tune) { uuid = tune.text_of("SELECT value FROM meta WHERE key = 'db_uuid'"); });
+    return uuid;
+}
 std::string Store::state() const { return impl_->opened.state; }
 
 std::int64_t Store::generation() const {

@@ -177,6 +177,8 @@ public:
 
     /// Where the database is; empty: in memory.
     const std::filesystem::path& path() const noexcept;
+    /// 32 hex digits that no other database has; empty where the file is not there yet.
+    std::string uuid() const;
     /// Where binaries go (BinaryStore): beside the database; empty: in memory.
     std::filesystem::path binaries_folder() const;
     /// "tune.db in rollback mode", "memory: ~/.cache is not writable", "spool files: ~/.cache is on NFS": for `doctor`.

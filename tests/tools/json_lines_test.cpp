@@ -58,7 +58,10 @@ TEST_F(JsonLines, EachIsInTheSchemaAndTheSchemaHasNoOther) {
     for (const std::string words : {"db export -o all.jsonl --json", "db import bad.jsonl --db b/tune.db --json",
                                     "db merge all.jsonl --into c/tune.db --expect-problems problems.txt --json",
                                     "db import all.jsonl --db b/tune.db --json", "db imports --db b/tune.db --json",
-                                    "db diff all.jsonl all.jsonl --json", "db revert-import 1 --db b/tune.db --json"})
+                                    "db diff all.jsonl all.jsonl --json", "db revert-import 1 --db b/tune.db --json",
+                                    "db keygen release.key --json", "db trust add release.key.pub --json",
+                                    "db bundle --sign release.key -o tuned.bundle --json",
+                                    "db import tuned.bundle --binaries --trust-this-file --db d/tune.db --json"})
         expect_lines(run(words), words);
     // It needs a device; its line is made here as it makes it.
     take(json::parse(json_event("selftest", {{"kernel", "good"}, {"ok", true}, {"outcome", "timed"}, {"reason", ""}})),

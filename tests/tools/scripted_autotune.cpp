@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "autotune/error.h"
+#include "device/identity.h"
 #include "tests/support/made_up_op.h"
 #include "tests/support/scripted_bench.h"
 #include "tools/bench_source.h"
@@ -32,8 +33,19 @@ public:
     using ScriptedBench::ScriptedBench;
     Preparation prepare(const Instance& instance) override {
         std::fprintf(stderr, "prepared %s\n", instance.key_json().c_str());
+        instance_ = instance;
         return ScriptedBench::prepare(instance);
     }
+    void use_ready(Ready ready) override { ready_ = std::move(ready); }
+    void submit(const Config& config) override {
+        for (const SourceSpec& source : instance_->sources(config))
+            if (ready_ && ready_(source, arch_name(instance_->limits().cc))) std::fprintf(stderr, "ready made\n");
+        ScriptedBench::submit(config);
+    }
+
+private:
+    std::optional<Instance> instance_;
+    Ready ready_;
 };
 
 /// One launch of a made-up kernel; variant two_pass cannot be emulated.

@@ -29,20 +29,21 @@ void CompiledSources::ask(SourceSpec source, const std::string& arch, bool urgen
         if (!done && !is_new) return;
     }
     if (done) return answer(entry->result);  // it changes no more
-    pool_.submit(
-        {.source = std::move(source), .arch = arch},
-        [this, entry](Compiled result) {
-            std::vector<Answer> waiting;
-            {
-                const std::lock_guard lock{mutex_};
-                entry->result = std::move(result);
-                entry->done = true;
-                waiting.swap(entry->waiting);
-                forget_oldest();
-            }
-            for (const Answer& one : waiting) one(entry->result);
-        },
-        urgent);
+    const auto finish = [this, entry](Compiled result) {
+        std::vector<Answer> waiting;
+        {
+            const std::lock_guard lock{mutex_};
+            entry->result = std::move(result);
+            entry->done = true;
+            waiting.swap(entry->waiting);
+            forget_oldest();
+        }
+        for (const Answer& one : waiting) one(entry->result);
+    };
+    if (ready_)
+        if (std::optional<Artefact> artefact = ready_(source, arch))
+            return finish({.ok = true, .artefact = std::move(*artefact), .failure = {}, .obstacle = {}});
+    pool_.submit({.source = std::move(source), .arch = arch}, finish, urgent);
 }
 
 /// Called with the mutex held. Entries that somebody still waits for stay.

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,10 @@ public:
     void expect(const std::vector<SourceSpec>& sources, const std::string& arch, bool urgent = false);
     BinariesResult get(std::vector<SourceSpec> sources, const std::string& arch);
 
+    /// Asked for each source that is new before it is compiled. Set before the first is wanted.
+    using Ready = std::function<std::optional<Artefact>(const SourceSpec& source, const std::string& arch)>;
+    void use_ready(Ready ready) { ready_ = std::move(ready); }
+
 private:
     struct Entry;
     using Answer = std::function<void(const Compiled&)>;
@@ -45,6 +50,7 @@ private:
     void forget_oldest();
 
     std::size_t keep_;
+    Ready ready_;
     std::mutex mutex_;
     std::map<std::string, std::shared_ptr<Entry>> entries_;
     std::uint64_t clock_ = 0;
