@@ -144,12 +144,12 @@ void prepared_handle_repeats(benchmark::State& state) {
     Call call;
     const std::vector<bool> deciding{false};
     Signature last;
-    last.write(call.tensors, call.scalars, deciding, 0);
+    last.write(call.tensors, call.scalars, deciding, 0, nullptr);
     Plan plan;
     plan.signature.assign(last.words().begin(), last.words().end());
     for (auto _ : state) {
         benchmark::DoNotOptimize(call);
-        benchmark::DoNotOptimize(is_signature_of(plan.signature, call.tensors, call.scalars, deciding, 0));
+        benchmark::DoNotOptimize(is_signature_of(plan.signature, call.tensors, call.scalars, deciding, 0, nullptr));
     }
 }
 BENCHMARK(prepared_handle_repeats);

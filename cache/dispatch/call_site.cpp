@@ -11,8 +11,10 @@ namespace {
 /// The words of a call, one after the other; ends with false where `take` does.
 template <class Take>
 bool each_word(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
-               const std::vector<bool>& deciding, int device, Take&& take) noexcept {
-    if (!take(tensors.size() | scalars.size() << 16 | static_cast<std::uint64_t>(device) << 32)) return false;
+               const std::vector<bool>& deciding, int device, const void* context, Take&& take) noexcept {
+    if (!take(tensors.size() | scalars.size() << 16 | static_cast<std::uint64_t>(device) << 32) ||
+        !take(reinterpret_cast<std::uint64_t>(context)))
+        return false;
     for (const TensorArgument& tensor : tensors) {
         const std::size_t extents = tensor.shape.size(), strides = tensor.strides.size();
         const auto address = reinterpret_cast<std::uint64_t>(tensor.data);
@@ -35,9 +37,9 @@ bool each_word(std::span<const TensorArgument> tensors, std::span<const ScalarAr
 }  // namespace
 
 bool Signature::write(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
-                      const std::vector<bool>& deciding, int device) noexcept {
+                      const std::vector<bool>& deciding, int device, const void* context) noexcept {
     size_ = 0;
-    return each_word(tensors, scalars, deciding, device, [this](std::uint64_t word) {
+    return each_word(tensors, scalars, deciding, device, context, [this](std::uint64_t word) {
         if (size_ == words_.size()) return false;
         words_[size_++] = word;
         return true;
@@ -45,10 +47,11 @@ bool Signature::write(std::span<const TensorArgument> tensors, std::span<const S
 }
 
 bool is_signature_of(std::span<const std::uint64_t> words, std::span<const TensorArgument> tensors,
-                     std::span<const ScalarArgument> scalars, const std::vector<bool>& deciding, int device) noexcept {
+                     std::span<const ScalarArgument> scalars, const std::vector<bool>& deciding, int device,
+                     const void* context) noexcept {
     const std::uint64_t* at = words.data();
     const std::uint64_t* const end = at + words.size();
-    return each_word(tensors, scalars, deciding, device,
+    return each_word(tensors, scalars, deciding, device, context,
                      [&](std::uint64_t word) { return at != end && *at++ == word; }) &&
            at == end;
 }

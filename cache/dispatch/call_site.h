@@ -15,14 +15,15 @@
 namespace autotune {
 
 /// What tells one call from another at a call site: shapes, strides, dtypes, alignments, which tensors are there, the
-/// scalars that decide something, the device. Raw words on the stack, so that a repeated call solves nothing again.
+/// scalars that decide something, the device, the context (each loads a kernel and keeps a module's variables by
+/// itself). Raw words on the stack, so that a repeated call solves nothing again.
 class Signature {
 public:
     static constexpr std::size_t most_words = 192;
 
     /// False when the call has more dimensions than fit.
     bool write(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
-               const std::vector<bool>& deciding, int device) noexcept;
+               const std::vector<bool>& deciding, int device, const void* context = nullptr) noexcept;
     std::span<const std::uint64_t> words() const noexcept { return {words_.data(), size_}; }
 
 private:
@@ -32,7 +33,8 @@ private:
 
 /// Whether these are the words of such a call, which needs no copy of them.
 bool is_signature_of(std::span<const std::uint64_t> words, std::span<const TensorArgument> tensors,
-                     std::span<const ScalarArgument> scalars, const std::vector<bool>& deciding, int device) noexcept;
+                     std::span<const ScalarArgument> scalars, const std::vector<bool>& deciding, int device,
+                     const void* context) noexcept;
 
 /// Plans by signature. Readers need no lock; one writer at a time adds.
 class PlanTable {

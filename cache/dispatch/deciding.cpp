@@ -20,6 +20,7 @@ void Dispatcher::freeze() {
                 impl_->known(*site->op, known.identity);
     impl_->pinned = impl_->decided();
     impl_->frozen = true;
+    impl_->note_wanted();
 }
 
 void Dispatcher::thaw() {
@@ -29,6 +30,7 @@ void Dispatcher::thaw() {
     impl_->frozen = false;
     impl_->pinned.clear();
     impl_->forget_plans();
+    impl_->note_wanted();
 }
 
 bool Dispatcher::frozen() const noexcept { return impl_->frozen; }

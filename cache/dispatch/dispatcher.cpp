@@ -15,9 +15,9 @@ namespace {
 thread_local int capture_scopes = 0;
 
 Signature signature_of(std::span<const TensorArgument> tensors, std::span<const ScalarArgument> scalars,
-                       const std::vector<bool>& deciding, int device) {
+                       const std::vector<bool>& deciding, int device, const void* context) {
     Signature signature;
-    if (!signature.write(tensors, scalars, deciding, device))
+    if (!signature.write(tensors, scalars, deciding, device, context))
         throw Error{Error::Kind::usage, "the tensors of a call have too many dimensions"};
     return signature;
 }
@@ -64,6 +64,7 @@ Decision Dispatcher::launch(const Handle& handle, std::span<const TensorArgument
     CallSite& site = *handle.site_;
     Impl& impl = *impl_;
     const int device = impl.current_device();
+    const void* const context = impl.current_context();
     std::string failed;
     Config failed_config;
     CUresult failure = CUDA_SUCCESS;
@@ -74,8 +75,8 @@ Decision Dispatcher::launch(const Handle& handle, std::span<const TensorArgument
         std::atomic<const Plan*>& hint = site.hints[stripe].plan;
         const Plan* plan = hint.load(std::memory_order_seq_cst);
         if (!plan || plan->gone.load(std::memory_order_acquire) ||
-            !is_signature_of(plan->signature, tensors, scalars, site.deciding, device)) {
-            const Signature signature = signature_of(tensors, scalars, site.deciding, device);
+            !is_signature_of(plan->signature, tensors, scalars, site.deciding, device, context)) {
+            const Signature signature = signature_of(tensors, scalars, site.deciding, device, context);
             plan = site.table.load(std::memory_order_seq_cst)->find(hash_words(signature.words()), signature.words());
             if (plan) hint.store(plan, std::memory_order_seq_cst);
         }
@@ -106,7 +107,7 @@ Decision Dispatcher::launch(const Handle& handle, std::span<const TensorArgument
         }
     }
     return impl.resolve({.site = site,
-                         .signature = signature_of(tensors, scalars, site.deciding, device),
+                         .signature = signature_of(tensors, scalars, site.deciding, device, context),
                          .device = device,
                          .tensors = tensors,
                          .scalars = scalars,
@@ -122,14 +123,15 @@ Decision Dispatcher::ready(const Handle& handle, std::span<const TensorArgument>
                            std::span<const ScalarArgument> scalars, CUstream stream) {
     if (!handle) throw Error{Error::Kind::usage, "a call was made through an empty handle; prepare() makes one"};
     const int device = impl_->current_device();
-    return impl_->resolve({.site = *handle.site_,
-                           .signature = signature_of(tensors, scalars, handle.site_->deciding, device),
-                           .device = device,
-                           .tensors = tensors,
-                           .scalars = scalars,
-                           .stream = stream,
-                           .purpose = Impl::Purpose::ready},
-                          {});
+    return impl_->resolve(
+        {.site = *handle.site_,
+         .signature = signature_of(tensors, scalars, handle.site_->deciding, device, impl_->current_context()),
+         .device = device,
+         .tensors = tensors,
+         .scalars = scalars,
+         .stream = stream,
+         .purpose = Impl::Purpose::ready},
+        {});
 }
 
 void Dispatcher::refresh() {
@@ -174,6 +176,12 @@ int Dispatcher::Impl::current_device() const noexcept {
     if (device_count <= 1) return 0;
     CUdevice device = 0;
     return calls->cuCtxGetDevice(&device) == CUDA_SUCCESS ? static_cast<int>(device) : 0;
+}
+
+CUcontext Dispatcher::Impl::current_context() const noexcept {
+    CUcontext context = nullptr;
+    if (calls) calls->cuCtxGetCurrent(&context);
+    return context;
 }
 
 bool Dispatcher::Impl::capturing(CUstream stream) const noexcept {

@@ -67,6 +67,14 @@ struct WantedKernel {
     int device = 0;
     std::size_t scalars = 0;
     CUstream stream = nullptr;
+    CUcontext context = nullptr;
+    int passed_over = 0;  ///< by calls in other contexts
+};
+
+/// A problem that a capture would have had tuned.
+struct WantedSearch {
+    std::string name;  ///< TuningThread::ask
+    TuneRequest request;
 };
 
 /// What Dispatcher hides. dispatcher.cpp holds the fast path, resolving.cpp what happens when a call is new,
@@ -117,6 +125,7 @@ struct Dispatcher::Impl {
     std::set<std::string, std::less<>> said;       ///< log lines, each once
     std::map<std::string, Miss> missed;
     std::deque<WantedKernel> wanted;
+    std::deque<WantedSearch> wanted_searches;
     Decisions imported;       ///< what other processes decided
     Decisions adopted;        ///< what online tuning found
     Decisions pinned;         ///< while frozen: what was decided since
@@ -145,6 +154,7 @@ struct Dispatcher::Impl {
 
     void refuse_child() const;
     int current_device() const noexcept;
+    CUcontext current_context() const noexcept;
     // resolving.cpp
     Decision resolve(Call call, const Failure& failure);
     std::optional<Decision> after_failure(const Call& call, const Failure& failure, const Instance& instance,
@@ -197,9 +207,10 @@ struct Dispatcher::Impl {
     // preparing.cpp
     Decision prepare_by_problem(CallSite& site, const ExpectedCall& expected, int device, CUstream stream);
     void want(const Call& call, const Instance& instance, const LadderStep& candidate);
-    /// Loads what captures have asked for in vain, unless the stream is being captured.
+    /// Loads what captures have asked for in vain, and has it tuned, unless the stream is being captured.
     void load_wanted(int device, CUstream stream);
     void load_wanted_now(int device);
+    void note_wanted() { kernels_wanted = !wanted.empty() || (!frozen && !wanted_searches.empty()); }
 
     bool capturing(CUstream stream) const noexcept;
     Decision nothing(std::string why, CUresult error);

@@ -40,7 +40,7 @@ std::optional<KernelSet> Kernels::get(const Instance& instance, const Config& co
     KernelSet set{.device = device};
     for (const SourceSpec& source : instance.sources(config)) {
         const auto [found, for_earlier_part] = library(source, instance.limits().cc, versions, loaded_only);
-        if (!found) return std::nullopt;
+        if (!found || (loaded_only && !ready_.contains({found, context()}))) return std::nullopt;
         if (for_earlier_part ||
             (!versions.empty() && versions.front() != std::pair{found->nvrtc_major, found->nvrtc_minor}))
             set.compiled_otherwise = true;
@@ -142,6 +142,12 @@ LoadedLibrary* Kernels::load(const Binary& binary) {
     return loaded_.emplace(binary.key, std::move(library)).first->second.get();
 }
 
+CUcontext Kernels::context() const noexcept {
+    CUcontext context = nullptr;
+    calls_.cuCtxGetCurrent(&context);
+    return context;
+}
+
 CUkernel Kernels::kernel(LoadedLibrary& library, const std::string& entry) {
     if (const auto found = library.handles.find(entry); found != library.handles.end()) return found->second;
     const char* symbol = entry.c_str();
@@ -179,6 +185,7 @@ CUfunction Kernels::function(const KernelSet& set, const std::string& source, co
     CUfunction loaded = nullptr;
     if (const CUresult status = calls_.cuKernelGetFunction(&loaded, handle); status != CUDA_SUCCESS)
         refuse(status, fmt::format("loading the kernel '{}'", entry));
+    ready_.emplace(library->second, context());
     return reinterpret_cast<CUfunction>(handle);  // cuLaunchKernel takes it in any context of the device
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,7 +52,7 @@ public:
     Kernels& operator=(const Kernels&) = delete;
 
     /// The kernels of a config on a device. versions: of NVRTC, the one that made what was measured first.
-    /// loaded_only: as under capture; then nullopt where something would have to be loaded.
+    /// loaded_only: as under capture; then nullopt where something would have to be loaded into the current context.
     /// Throws Error: no binary and no compiler, a source that does not compile; DeviceFailure for a binary that does
     /// not load.
     std::optional<KernelSet> get(const Instance& instance, const Config& config, int device,
@@ -79,12 +80,15 @@ private:
     Binary compiled(const SourceSpec& source, int cc, const std::string& key);
     LoadedLibrary* load(const Binary& binary);
     CUkernel kernel(LoadedLibrary& library, const std::string& entry);
+    CUcontext context() const noexcept;
 
     const DriverCalls& calls_;
     Options options_;
     std::unique_ptr<Compiler> compiler_;
     std::map<std::string, std::unique_ptr<LoadedLibrary>, std::less<>> loaded_;  ///< by binary key
     std::map<std::pair<CUkernel, int>, std::uint32_t> shared_set_;  ///< opted in so far, by kernel and device
+    /// Where a kernel of a library was made ready: in another context its first launch would load it.
+    std::set<std::pair<const LoadedLibrary*, CUcontext>> ready_;
 };
 
 }  // namespace autotune

@@ -110,9 +110,16 @@ void Dispatcher::Impl::note_miss(const Instance& instance, const DeviceIdentity&
 
 bool Dispatcher::Impl::have_tuned(std::unique_lock<std::mutex>& lock, Call& call, const Instance& instance,
                                   const DeviceIdentity& device) {
-    if (!tuning || call.capturing || frozen) return false;
+    if (!tuning || frozen) return false;
     const bool at_once = options.on_miss == OnMiss::tune_now;
     const std::string name = instance.op().name + ' ' + to_hex(instance.key()) + ' ' + device.fp;
+    if (call.capturing) {  // a search would synchronise: the first call after the capture asks for it
+        if (wanted_searches.size() < TuningThread::most_waiting &&
+            std::ranges::find(wanted_searches, name, &WantedSearch::name) == wanted_searches.end())
+            wanted_searches.push_back({name, request_of(instance, call.device, options.tune_budget)});
+        note_wanted();
+        return false;
+    }
     if (!tuning->ask(name, request_of(instance, call.device, options.tune_budget), at_once) || !at_once) return false;
     lock.unlock();
     const bool over = tuning->wait(name, options.tune_patience);

@@ -11,6 +11,7 @@ namespace autotune {
 namespace {
 
 constexpr std::size_t most_wanted = 256;
+constexpr int most_passes = 1000;  ///< its context may be gone, and each pass costs a call the lock
 
 FieldValues fields_of(const CallSite& site, const FieldValues& problem) {
     FieldValues all = site.fields;
@@ -70,7 +71,7 @@ Decision Dispatcher::Impl::prepare_by_problem(CallSite& site, const ExpectedCall
         Instance::make(*site.op, fields_of(site, expected.problem), limits, {.align = expected.align});
     const std::vector<TensorArgument> tensors = tensors_of(instance);
     Signature signature;
-    if (!signature.write(tensors, expected.scalars, site.deciding, device))
+    if (!signature.write(tensors, expected.scalars, site.deciding, device, current_context()))
         throw Error{Error::Kind::usage, "the tensors of a call have too many dimensions"};
     return resolve({.site = site,
                     .signature = signature,
@@ -84,11 +85,12 @@ Decision Dispatcher::Impl::prepare_by_problem(CallSite& site, const ExpectedCall
 
 void Dispatcher::Impl::want(const Call& call, const Instance& instance, const LadderStep& candidate) {
     const bool known_already = std::ranges::any_of(wanted, [&](const WantedKernel& other) {
-        return other.candidate.name == candidate.name && other.device == call.device && other.stream == call.stream;
+        return other.candidate.name == candidate.name && other.device == call.device && other.stream == call.stream &&
+               other.context == current_context();
     });
     if (known_already || wanted.size() >= most_wanted) return;
-    wanted.push_back({instance, candidate, call.device, call.scalars.size(), call.stream});
-    kernels_wanted = true;
+    wanted.push_back({instance, candidate, call.device, call.scalars.size(), call.stream, current_context()});
+    note_wanted();
 }
 
 void Dispatcher::Impl::load_wanted(int device, CUstream stream) {
@@ -98,8 +100,9 @@ void Dispatcher::Impl::load_wanted(int device, CUstream stream) {
 }
 
 void Dispatcher::Impl::load_wanted_now(int device) {
-    const auto others =
-        std::ranges::stable_partition(wanted, [&](const WantedKernel& kernel) { return kernel.device != device; });
+    const CUcontext context = current_context();
+    const auto others = std::ranges::stable_partition(
+        wanted, [&](const WantedKernel& kernel) { return kernel.device != device || kernel.context != context; });
     for (const WantedKernel& kernel : others) {
         try {
             const auto set =
@@ -112,7 +115,12 @@ void Dispatcher::Impl::load_wanted_now(int device) {
         }
     }
     wanted.erase(others.begin(), others.end());
-    kernels_wanted = !wanted.empty();
+    std::erase_if(wanted, [](WantedKernel& kernel) { return ++kernel.passed_over > most_passes; });
+    if (!frozen) {
+        for (WantedSearch& search : wanted_searches) tuning->ask(search.name, std::move(search.request), false);
+        wanted_searches.clear();
+    }
+    note_wanted();
 }
 
 }  // namespace autotune

@@ -20,17 +20,23 @@ Workspaces::~Workspaces() {
     for (const auto& block : blocks_) calls_.cuMemFree(block->address);
 }
 
-Workspaces::Owner Workspaces::owner_of(CUstream stream, int device) noexcept {
-    return {.stream = stream, .device = device, .thread = stream == CU_STREAM_PER_THREAD ? thread_number() : 0};
+Workspaces::Owner Workspaces::owner_of(CUstream stream, int device) const noexcept {
+    CUcontext context = nullptr;
+    calls_.cuCtxGetCurrent(&context);
+    return {.stream = stream,
+            .device = device,
+            .context = context,
+            .thread = stream == CU_STREAM_PER_THREAD ? thread_number() : 0};
 }
 
 bool Workspaces::owns(const Owner& owner, const Workspace& block) noexcept {
-    return block.stream == owner.stream && block.device == owner.device && block.thread == owner.thread;
+    return block.stream == owner.stream && block.device == owner.device && block.context == owner.context &&
+           block.thread == owner.thread;
 }
 
 std::size_t Workspaces::start_of(const Owner& owner) noexcept {
-    return fold_product(reinterpret_cast<std::uint64_t>(owner.stream) + static_cast<std::uint64_t>(owner.device) +
-                            (owner.thread << 32),
+    return fold_product(reinterpret_cast<std::uint64_t>(owner.stream) + reinterpret_cast<std::uint64_t>(owner.context) +
+                            static_cast<std::uint64_t>(owner.device) + (owner.thread << 32),
                         0x9e3779b97f4a7c15ull) %
            slots;
 }
@@ -64,6 +70,7 @@ const Workspace* Workspaces::ensure(CUstream stream, int device, std::uint64_t b
     auto made = std::make_unique<Workspace>();
     made->stream = owner.stream;
     made->device = owner.device;
+    made->context = owner.context;
     made->thread = owner.thread;
     made->address = address;
     made->bytes = bytes;

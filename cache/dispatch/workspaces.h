@@ -20,6 +20,7 @@ namespace autotune {
 struct Workspace {
     CUstream stream = nullptr;
     int device = 0;
+    CUcontext context = nullptr;
     std::uint64_t thread = 0;
     CUdeviceptr address = 0;
     std::uint64_t bytes = 0;
@@ -27,8 +28,8 @@ struct Workspace {
 };
 
 /// Working memory, one block a stream: launches of one stream follow each other, so they share it. The per-thread
-/// default stream is another one in each thread. A block grows by doubling and is freed with the dispatcher only, since
-/// a captured graph keeps the address that it saw.
+/// default stream is another one in each thread, and one context may not touch the memory of another. A block grows by
+/// doubling and is freed with the dispatcher only, since a captured graph keeps the address that it saw.
 class Workspaces {
 public:
     explicit Workspaces(const DriverCalls& calls) : calls_{calls} {}
@@ -42,13 +43,14 @@ public:
     const Workspace* ensure(CUstream stream, int device, std::uint64_t bytes);
 
 private:
-    /// Whose block: the stream, told apart by thread where its handle means another stream in each.
+    /// Whose block: the stream, told apart by context and thread, since the default ones have the same handle in each.
     struct Owner {
         CUstream stream;
         int device;
+        CUcontext context;
         std::uint64_t thread;
     };
-    static Owner owner_of(CUstream stream, int device) noexcept;
+    Owner owner_of(CUstream stream, int device) const noexcept;
     static bool owns(const Owner& owner, const Workspace& block) noexcept;
     static std::size_t start_of(const Owner& owner) noexcept;
     const Workspace* find(const Owner& owner, std::uint64_t bytes) const noexcept;

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "autotune/dispatcher.h"
@@ -125,6 +126,66 @@ TEST_F(DispatcherLife, TheFlagOfOneThreadIsNotThatOfAnother) {
     const CaptureScope scope;
     EXPECT_EQ(launch(dispatcher, handle, 2048, stream).rung, Rung::none);
     std::thread{[&] { EXPECT_EQ(launch(dispatcher, handle, 2048, stream).rung, Rung::exact); }}.join();
+}
+
+// -- several contexts
+
+// Goal: contexts of one GPU share what is known and the binaries, and nothing that belongs to one of them.
+TEST_F(DispatcherLife, SeveralContextsShareBinariesButNeitherMemoryNorReadyKernels) {
+    tuned(1024, {{vector_config(4, 256, 2), 40.0}});  // with scratch
+    driver.argument_count = 2;
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    const auto one = reinterpret_cast<CUcontext>(std::uintptr_t{0x10}),
+               other = reinterpret_cast<CUcontext>(std::uintptr_t{0x20});
+    for (const CUcontext context : {one, other, one, other}) {
+        driver.context = context;
+        EXPECT_EQ(launch(dispatcher, handle, 1024, nullptr).rung, Rung::exact);  // the default stream of either
+    }
+    ASSERT_EQ(driver.launches.size(), 4u);
+    EXPECT_NE(driver.launches[0].arguments[1], driver.launches[1].arguments[1]) << "memory of another context";
+    EXPECT_EQ(driver.launches[0].arguments[1], driver.launches[2].arguments[1]);
+    EXPECT_EQ(driver.launches[1].arguments[1], driver.launches[3].arguments[1]);
+    EXPECT_EQ(driver.allocations.size(), 2u);
+    const std::string winner = vector_config(4, 256, 2).text();
+    EXPECT_EQ(std::ranges::count(driver.loads, winner), 1);
+    EXPECT_TRUE(driver.functions.contains({one, winner}));
+    EXPECT_TRUE(driver.functions.contains({other, winner})) << "its first launch there loads it";
+}
+
+TEST_F(DispatcherLife, AKernelThatIsReadyInOneContextIsNotUsedInTheCaptureOfAnother) {
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    const auto other = reinterpret_cast<CUcontext>(std::uintptr_t{0x20});
+    EXPECT_EQ(launch(dispatcher, handle, 1024, stream).rung, Rung::exact);
+    driver.context = other;
+    driver.capturing = {stream};
+    EXPECT_EQ(launch(dispatcher, handle, 1024, stream).error, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    EXPECT_TRUE(driver.calls_in_capture.empty()) << driver.calls_in_capture[0];
+    driver.capturing.clear();
+    launch(dispatcher, handle, 2048, stream);  // what the capture wanted is made ready
+    driver.capturing = {stream};
+    EXPECT_EQ(launch(dispatcher, handle, 1024, stream).rung, Rung::exact);
+    EXPECT_TRUE(driver.calls_in_capture.empty()) << driver.calls_in_capture[0];
+    driver.capturing.clear();
+}
+
+TEST_F(DispatcherLife, WhatTheCaptureOfAContextWantedIsForgottenWhereItNeverCallsAgain) {
+    tuned(2048, {{vector_config(8, 128), 40.0}});
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    const auto other = reinterpret_cast<CUcontext>(std::uintptr_t{0x20});
+    launch(dispatcher, handle, 1001, stream);
+    driver.context = other;
+    driver.capturing = {stream};
+    launch(dispatcher, handle, 2048, stream);
+    driver.capturing.clear();
+    driver.context = nullptr;
+    for (int i = 0; i < 1100; ++i) launch(dispatcher, handle, 1001, stream);
+    driver.context = other;
+    EXPECT_EQ(launch(dispatcher, handle, 1001, stream).rung, Rung::default_config);  // no vector divides it
+    EXPECT_EQ(std::ranges::count(driver.loads, vector_config(8, 128).text()), 0);
 }
 
 // -- frozen

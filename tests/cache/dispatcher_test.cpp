@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <new>
@@ -363,6 +364,26 @@ TEST_F(Dispatching, UnderCaptureWithNothingLoadedItSaysWhatToDoBeforeAnyCall) {
         EXPECT_EQ(launch(dispatcher, handle, 1024, stream).rung, Rung::none) << "the thread's own flag counts as well";
     }
     EXPECT_EQ(launch(dispatcher, handle, 1024, stream).rung, Rung::default_config);
+}
+
+// Goal: a capture is not the time to read a database, however old what is known is.
+TEST_F(Dispatching, UnderCaptureTheDatabaseIsNotReadAgain) {
+    put_binary(vector_config(8, 128), 1024);
+    tuned(4096, {{vector_config(8, 128), 40.0}});
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    const CUstream stream = stream_number(5);
+    launch(dispatcher, handle, 1024, stream);
+    launch(dispatcher, handle, 4096, stream);  // both kernels are loaded
+    tuned(262144, {{vector_config(8, 128), 40.0}});
+    std::this_thread::sleep_for(std::chrono::milliseconds{1100});  // as long as looks are apart
+    driver.capturing = {stream};
+    const Decision captured = launch(dispatcher, handle, 262144, stream);
+    EXPECT_TRUE(captured.launched);
+    EXPECT_NE(captured.rung, Rung::exact);
+    driver.capturing.clear();
+    EXPECT_EQ(launch(dispatcher, handle, 131072, stream).rung, Rung::nearest) << "the next miss does not look";
+    EXPECT_TRUE(driver.calls_in_capture.empty());
 }
 
 TEST_F(Dispatching, EachStreamHasWorkingMemoryOfItsOwn) {

@@ -172,6 +172,28 @@ TEST_F(TuningDispatcher, InACaptureAndWhileFrozenNothingIsTuned) {
     EXPECT_EQ(launch(dispatcher, handle, 1024, stream).rung, Rung::exact);
 }
 
+TEST_F(TuningDispatcher, WhatACaptureMissedIsTunedWhenItIsOver) {
+    Dispatcher dispatcher{on_miss(OnMiss::tune_now)};
+    const Handle handle = dispatcher.prepare("scale");
+    EXPECT_EQ(launch(dispatcher, handle, 1024, stream).rung, Rung::exact);
+    driver.capturing = {stream};
+    for (int i = 0; i < 2; ++i) EXPECT_TRUE(launch(dispatcher, handle, 131072, stream).launched);
+    EXPECT_EQ(asked(), 1u) << "a search began while a stream was captured";
+    driver.capturing.clear();
+    dispatcher.freeze();
+    launch(dispatcher, handle, 1024, stream);
+    EXPECT_EQ(asked(), 1u);
+    dispatcher.thaw();
+    launch(dispatcher, handle, 1024, stream);
+    EXPECT_TRUE(soon([&] { return asked() == 2; })) << "what the capture missed was forgotten";
+    EXPECT_TRUE(soon([&] { return ready(dispatcher, handle, 131072, stream).rung == Rung::exact; }));
+    EXPECT_EQ(asked(), 2u);
+    driver.capturing = {stream};
+    EXPECT_EQ(launch(dispatcher, handle, 131072, stream).rung, Rung::exact);
+    EXPECT_TRUE(driver.calls_in_capture.empty());
+    driver.capturing.clear();
+}
+
 TEST_F(TuningDispatcher, TheEndStopsTheSearchThatRuns) {
     Dispatcher::Options o = on_miss(OnMiss::tune_behind);
     std::atomic<bool> begun{false}, stopped{false};

@@ -126,6 +126,9 @@ void fill_library_calls(DriverCalls& calls) {
         return CUDA_SUCCESS;
     };
     calls.cuKernelGetFunction = [](CUfunction* out, CUkernel kernel) {
+        const std::lock_guard lock{mutex};
+        const std::string& binary = reinterpret_cast<FakeKernel*>(kernel)->binary;
+        if (current->functions.emplace(current->context, binary).second) forbidden_in_capture("cuKernelGetFunction");
         *out = reinterpret_cast<CUfunction>(kernel);
         return CUDA_SUCCESS;
     };
@@ -140,6 +143,7 @@ void fill_library_calls(DriverCalls& calls) {
     };
     calls.cuMemFree = [](CUdeviceptr address) {
         const std::lock_guard lock{mutex};
+        forbidden_in_capture("cuMemFree");
         current->threads_that_waited.insert(std::this_thread::get_id());
         current->held.erase(address);
         return CUDA_SUCCESS;
@@ -170,7 +174,7 @@ void note_wait() { current->threads_that_waited.insert(std::this_thread::get_id(
 /// A clock that launches move on, and memory that holds one number a tensor.
 void fill_clock_calls(DriverCalls& calls) {
     calls.cuCtxGetCurrent = [](CUcontext* context) {
-        *context = reinterpret_cast<CUcontext>(current);
+        *context = current->context ? current->context : reinterpret_cast<CUcontext>(current);
         return CUDA_SUCCESS;
     };
     calls.cuCtxSetCurrent = [](CUcontext) { return CUDA_SUCCESS; };

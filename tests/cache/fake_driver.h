@@ -39,6 +39,7 @@ public:
     std::set<CUstream> capturing{};
     int devices = 1;
     int current_device = 0;
+    CUcontext context = nullptr;  ///< the current one, of every thread; null: one that is not
     int sm_count = 132;
     std::map<std::pair<int, int>, int> attributes{};  ///< by ordinal and attribute, where it is not as below
     std::size_t argument_count = 0;                   ///< how many arguments of a launch to copy
@@ -52,6 +53,7 @@ public:
 
     std::vector<SeenLaunch> launches{};
     std::vector<std::string> loads{};
+    std::set<std::pair<CUcontext, std::string>> functions{};  ///< binaries with a kernel ready, by context
     std::vector<std::uint64_t> allocations{};
     std::string order{};        ///< 'z' for each zeroing, 'l' for each launch, as they came
     bool slow_zeroing = false;  ///< another thread gets its chance between a zeroing and the launch behind it
