@@ -35,6 +35,7 @@ DbVerb db_diff();
 DbVerb db_bundle();
 DbVerb db_keygen();
 DbVerb db_trust();
+DbVerb db_alias();
 
 /// Every verb there is: parsing and help read this table.
 std::span<const DbVerb> db_verbs();

@@ -128,6 +128,36 @@ TEST_F(DbCommandLine, ADiffNamesWhatIsFasterAndFailsWhereItIsAskedTo) {
     EXPECT_EQ(run("db diff all.jsonl").code, 1);
 }
 
+TEST_F(DbCommandLine, TwoGpusThatAreOneSiliconAreJoinedListedAndParted) {
+    const std::string fp = json::parse(run("db alias --json").out)["fp"], other(64, 'b');
+    std::string lines = read(folder / "all.jsonl");
+    ASSERT_NE(lines.find(fp), std::string::npos);
+    for (std::size_t at = 0; (at = lines.find(fp, at)) != std::string::npos;) lines.replace(at, fp.size(), other);
+    write("other.jsonl", lines);
+    EXPECT_EQ(run("db merge other.jsonl").code, 0);
+    const std::string one = std::min(fp, other).substr(0, 16), two = std::max(fp, other).substr(0, 16);
+    const std::string before = run("db alias").out;
+    EXPECT_EQ(std::ranges::count(before, '\n'), 2) << before;
+    EXPECT_NE(before.find(two + "  "), std::string::npos) << before;
+    const Answer made = run("db alias " + fp.substr(0, 12) + " bbbbbbbb");
+    EXPECT_EQ(made.code, 0) << made.err;
+    EXPECT_EQ(made.out, fp.substr(0, 16) + " and bbbbbbbbbbbbbbbb are one GPU now\n");
+    EXPECT_EQ(run("db alias").out, before + one + " and " + two + " are one GPU\n");
+    const Answer parted = run("db alias bbbbbbbb " + fp + " --remove");
+    EXPECT_EQ(parted.code, 0) << parted.err;
+    EXPECT_EQ(run("db alias").out, before);
+    for (const std::string words : {"bbbbbbbb " + fp + " --remove", std::string{"bbbbbbbb"}, std::string{"--remove"},
+                                    "bbbb " + fp, "cccccccc " + fp, fp + " " + fp}) {
+        const Answer wrong = run("db alias " + words);
+        EXPECT_EQ(wrong.code, 1) << words;
+        EXPECT_NE(wrong.err.find("error: "), std::string::npos) << words;
+        EXPECT_EQ(wrong.out, "") << words;
+    }
+    EXPECT_EQ(run("db alias cccccccc " + fp).err,
+              "error: no GPU of the database has a fingerprint that begins with 'cccccccc'\nhelp: autotune db alias\n");
+    EXPECT_EQ(run("db alias").out, before);
+}
+
 TEST_F(DbCommandLine, TablesForViewersAndAHeaderAreExportedToo) {
     EXPECT_EQ(run("db export --flat flat.db").code, 0);
     EXPECT_EQ(read(folder / "flat.db").substr(0, 15), "SQLite format 3");
