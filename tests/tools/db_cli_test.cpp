@@ -1,5 +1,6 @@
 // Goal: records leave one database and come into another by the command line, with its messages and exit codes.
 // Method: a search on a made-up GPU fills the first one.
+#include "cache/store/store.h"
 #include "tests/tools/command_line.h"
 
 namespace autotune {
@@ -130,11 +131,16 @@ TEST_F(DbCommandLine, ADiffNamesWhatIsFasterAndFailsWhereItIsAskedTo) {
 
 TEST_F(DbCommandLine, TwoGpusThatAreOneSiliconAreJoinedListedAndParted) {
     const std::string fp = json::parse(run("db alias --json").out)["fp"], other(64, 'b');
-    std::string lines = read(folder / "all.jsonl");
-    ASSERT_NE(lines.find(fp), std::string::npos);
-    for (std::size_t at = 0; (at = lines.find(fp, at)) != std::string::npos;) lines.replace(at, fp.size(), other);
-    write("other.jsonl", lines);
-    EXPECT_EQ(run("db merge other.jsonl").code, 0);
+    {
+        Store store = Store::open({.path = folder / "cache/1/tune.db"});
+        std::vector<Record> records = store.records({}, {});
+        ASSERT_FALSE(records.empty());
+        for (Record& record : records) {
+            record.device.fp = other;
+            record.run.uuid = std::string(32, 'c');
+        }
+        store.put(records);
+    }
     const std::string one = std::min(fp, other).substr(0, 16), two = std::max(fp, other).substr(0, 16);
     const std::string before = run("db alias").out;
     EXPECT_EQ(std::ranges::count(before, '\n'), 2) << before;
@@ -146,7 +152,7 @@ TEST_F(DbCommandLine, TwoGpusThatAreOneSiliconAreJoinedListedAndParted) {
     const Answer parted = run("db alias bbbbbbbb " + fp + " --remove");
     EXPECT_EQ(parted.code, 0) << parted.err;
     EXPECT_EQ(run("db alias").out, before);
-    for (const std::string words : {"bbbbbbbb " + fp + " --remove", std::string{"bbbbbbbb"}, std::string{"--remove"},
+    for (const std::string& words : {"bbbbbbbb " + fp + " --remove", std::string{"bbbbbbbb"}, std::string{"--remove"},
                                     "bbbb " + fp, "cccccccc " + fp, fp + " " + fp}) {
         const Answer wrong = run("db alias " + words);
         EXPECT_EQ(wrong.code, 1) << words;

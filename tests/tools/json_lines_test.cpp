@@ -63,8 +63,8 @@ TEST_F(JsonLines, EachIsInTheSchemaAndTheSchemaHasNoOther) {
                                     "db bundle --sign release.key -o tuned.bundle --json",
                                     "db import tuned.bundle --binaries --trust-this-file --db d/tune.db --json"})
         expect_lines(run(words), words);
-    const std::string fp = json::parse(run("db alias --db b/tune.db --json").out)["fp"];
-    expect_lines(run("db alias --db b/tune.db --json"), "db alias");
+    const std::string fp = json::parse(run("db alias --json").out)["fp"];
+    expect_lines(run("db alias --json"), "db alias");
     // Only one GPU was used, and a second one is needed; the line is made here as the command makes it.
     take(json::parse(json_event("db_alias", {{"one", fp}, {"other", std::string(64, 'b')}, {"state", "made"}})),
          "db alias");
