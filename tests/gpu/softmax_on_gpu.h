@@ -117,7 +117,7 @@ protected:
         const Instance it = instance(rows, cols);
         return store(it, it.defaults_of(*it.op().variant(variant)).value());
     }
-    /// Stores a config as the winner of a search.
+    /// Stores a config as the winner of a search, with twice the speed of the default.
     Config store(const Instance& it, const Config& config) {
         Store store = Store::open({.path = folder_ / "tune.db"});
         const RunId run = store.begin_run({.device = identify(0),
@@ -125,7 +125,8 @@ protected:
                                            .templates = templates_of(it.op()),
                                            .problem = problem_of(it),
                                            .info = {}});
-        store.finish_run(run, {.finalists = {finalist(config, 10.0)}, .evaluated = 9, .space_size = 64});
+        store.finish_run(run,
+                         {.finalists = {finalist(config, 10.0)}, .default_us = 20.0, .evaluated = 9, .space_size = 64});
         return config;
     }
     Dispatcher::Options options(bool compile = true) { return {.ops = &ops_, .compile = compile}; }
