@@ -9,8 +9,8 @@ namespace autotune {
 
 std::span<const DbVerb> db_verbs() {
     static const std::array table{
-        db_path(), db_export(), db_import(), db_imports(), db_revert_import(), db_merge(),
-        db_diff(), db_bundle(), db_keygen(), db_trust(),   db_alias(),
+        db_path(),   db_export(), db_import(), db_imports(), db_revert_import(), db_merge(), db_diff(),    db_bundle(),
+        db_keygen(), db_trust(),  db_alias(),  db_stats(),   db_check(),         db_prune(), db_compact(), db_salvage(),
     };
     return table;
 }

@@ -36,6 +36,11 @@ DbVerb db_bundle();
 DbVerb db_keygen();
 DbVerb db_trust();
 DbVerb db_alias();
+DbVerb db_stats();
+DbVerb db_check();
+DbVerb db_prune();
+DbVerb db_compact();
+DbVerb db_salvage();
 
 /// Every verb there is: parsing and help read this table.
 std::span<const DbVerb> db_verbs();

@@ -125,7 +125,7 @@ TEST(Completion, BashPutsCandidatesInThePlaceOfItsLastWord) {
     EXPECT_EQ(completed_by_bash("autotune tune softmax rows=4,dtype="), "f32|f16|bf16|") << "= ends a word of bash";
     EXPECT_EQ(completed_by_bash("autotune tune softmax rows=4,dt"), "4,dtype=|");
     EXPECT_EQ(completed_by_bash("autotune tune --strategy "), "local|random|exhaustive|");
-    EXPECT_EQ(completed_by_bash("autotune db p"), "path|");
+    EXPECT_EQ(completed_by_bash("autotune db pat"), "path|");
 }
 
 bool is_here(const std::string& program) { return std::system(("command -v " + program + " >/dev/null").c_str()) == 0; }

@@ -1,5 +1,7 @@
 // Goal: records leave one database and come into another by the command line, with its messages and exit codes.
 // Method: a search on a made-up GPU fills the first one.
+#include <sqlite3.h>
+
 #include "cache/store/store.h"
 #include "tests/tools/command_line.h"
 
@@ -17,6 +19,16 @@ protected:
         ASSERT_EQ(run("db export softmax -o all.jsonl").code, 0);
         rows = static_cast<std::size_t>(std::ranges::count(read(folder / "all.jsonl"), '\n'));
         ASSERT_GT(rows, 0u);
+    }
+    /// Where the search stored.
+    std::filesystem::path stored() const {
+        return json::parse(run("db path --json").out).at("path").get<std::string>();
+    }
+    static void change(const std::filesystem::path& database, const char* sql) {
+        sqlite3* connection = nullptr;
+        ASSERT_EQ(sqlite3_open(database.c_str(), &connection), SQLITE_OK);
+        EXPECT_EQ(sqlite3_exec(connection, sql, nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(connection);
+        sqlite3_close(connection);
     }
     std::string rows_text() const { return std::to_string(rows) + (rows == 1 ? " record" : " records"); }
 
@@ -153,7 +165,7 @@ TEST_F(DbCommandLine, TwoGpusThatAreOneSiliconAreJoinedListedAndParted) {
     EXPECT_EQ(parted.code, 0) << parted.err;
     EXPECT_EQ(run("db alias").out, before);
     for (const std::string& words : {"bbbbbbbb " + fp + " --remove", std::string{"bbbbbbbb"}, std::string{"--remove"},
-                                    "bbbb " + fp, "cccccccc " + fp, fp + " " + fp}) {
+                                     "bbbb " + fp, "cccccccc " + fp, fp + " " + fp}) {
         const Answer wrong = run("db alias " + words);
         EXPECT_EQ(wrong.code, 1) << words;
         EXPECT_NE(wrong.err.find("error: "), std::string::npos) << words;
@@ -171,6 +183,110 @@ TEST_F(DbCommandLine, TablesForViewersAndAHeaderAreExportedToo) {
     EXPECT_EQ(run("db export --csv").out.substr(0, 15), "op,gpu,problem,");
     EXPECT_NE(run("db export --as cpp").out.find("inline constexpr autotune::EmbeddedRecord tuned_records[] = {"),
               std::string::npos);
+}
+
+TEST_F(DbCommandLine, StatsTellWhatIsHeldOfEachOpAndGpu) {
+    const Answer r = run("db stats");
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_NE(r.out.find("record " + std::to_string(rows)), std::string::npos) << r.out;
+    const json line = json::parse(run("db stats --json").out);
+    ASSERT_EQ(line["groups"].size(), 1u);
+    EXPECT_EQ(line["groups"][0]["op"], "softmax");
+    EXPECT_EQ(line["groups"][0]["records"], rows);
+    EXPECT_EQ(line["groups"][0]["problems"], 1);
+    EXPECT_EQ(line["bytes"], std::filesystem::file_size(stored()));
+}
+
+TEST_F(DbCommandLine, ACheckNamesARecordThatWasChangedAndEndsWithFour) {
+    const Answer sound = run("db check");
+    EXPECT_EQ(sound.code, 0) << sound.out << sound.err;
+    EXPECT_NE(sound.out.find("is sound\n"), std::string::npos) << sound.out;
+    change(stored(), "UPDATE record SET time_ns = time_ns - 1 WHERE rank = 0");
+    const Answer r = run("db check");
+    EXPECT_EQ(r.code, 4);
+    EXPECT_NE(r.out.find("the checksum of record "), std::string::npos) << r.out;
+    EXPECT_NE(r.err.find("has 1 fault\nhelp: autotune db salvage "), std::string::npos) << r.err;
+    EXPECT_EQ(run("db check none.db").code, 1);
+    EXPECT_FALSE(std::filesystem::exists(folder / "none.db"));
+}
+
+TEST_F(DbCommandLine, SalvageCopiesAllButTheRowsWhoseChecksumsFail) {
+    change(stored(), "UPDATE record SET time_ns = time_ns - 1 WHERE rank = 0");
+    const std::string broken = "'" + stored().string() + "'";
+    const Answer r = run("db salvage " + broken + " new.db");
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_NE(r.out.find("left out, since their checksums or parts fail: 1 row\n"), std::string::npos) << r.out;
+    EXPECT_EQ(run("db check new.db").code, 0);
+    EXPECT_EQ(std::ranges::count(run("db export --db new.db").out, '\n'), static_cast<std::ptrdiff_t>(rows) - 1);
+    const Answer again = run("db salvage " + broken + " new.db");
+    EXPECT_EQ(again.code, 1);
+    EXPECT_NE(again.err.find("new.db' is there already\nhelp: name a new file\n"), std::string::npos) << again.err;
+    EXPECT_EQ(run("db salvage").code, 1);
+}
+
+TEST_F(DbCommandLine, AFileThatWasCutOffIsNamedByACheckAndSalvaged) {
+    const std::filesystem::path whole = stored();
+    std::filesystem::copy_file(whole, folder / "cut.db");
+    std::filesystem::resize_file(folder / "cut.db", std::filesystem::file_size(whole) - 4096);
+    const Answer check = run("db check cut.db");
+    EXPECT_EQ(check.code, 4);
+    EXPECT_NE(check.out.find("shorter than its header says"), std::string::npos) << check.out;
+    const Answer r = run("db salvage cut.db new.db");
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_EQ(run("db check new.db").code, 0);
+}
+
+TEST_F(DbCommandLine, PruneRemovesWhatItsDryRunTells) {
+    const auto told = [&](const std::string& words) {
+        const Answer r = run("db prune --json " + words);
+        EXPECT_EQ(r.code, 0) << r.err;
+        json line = json::parse(r.out);
+        line.erase("dry_run");
+        return line;
+    };
+    const json would = told("--trials --dry-run"), gone = told("--trials");
+    EXPECT_GT(would["trials"], 0);
+    EXPECT_EQ(would["records"], 0);
+    EXPECT_EQ(gone, would);
+    EXPECT_EQ(told("--trials")["trials"], 0);
+    EXPECT_EQ(told("--older-than 90d")["records"], 0);
+    EXPECT_EQ(run("db export").out, read(folder / "all.jsonl"));
+    EXPECT_EQ(run("db prune").err,
+              "error: nothing was said to go\nhelp: give --trials, --stale or --older-than 90d; --dry-run shows what "
+              "would\n");
+    for (const std::string age : {"90", "d", "-1d", "90days", "99999999999999999999d"}) {
+        const Answer r = run("db prune --older-than=" + age);
+        EXPECT_EQ(r.code, 1) << age;
+        EXPECT_EQ(r.err, "error: '" + age + "' is no age\nhelp: such as 90d, 12h or 6w\n");
+    }
+}
+
+TEST_F(DbCommandLine, UpkeepOfNothingSaysSoAndMakesNothing) {
+    for (const std::string words : {"prune --trials", "compact"}) {
+        const Answer r = run("db " + words + " --db new/tune.db");
+        EXPECT_EQ(r.code, 0) << words << r.err;
+        EXPECT_EQ(r.out, "nothing is stored yet\n") << words;
+        EXPECT_FALSE(std::filesystem::exists(folder / "new")) << words;
+    }
+    for (const auto& [words, message] :
+         {std::pair{"check", "error: there is no file to check\nhelp: name one: autotune db check FILE\n"},
+          {"compact", "error: there is no file to compact\nhelp: name a database with --db\n"}}) {
+        const Answer r = run(std::string{"db "} + words + " --db none");
+        EXPECT_EQ(r.code, 1) << words;
+        EXPECT_EQ(r.err, message);
+    }
+}
+
+TEST_F(DbCommandLine, CompactGivesBackWhatPruningFreed) {
+    ASSERT_EQ(run("db prune --trials").code, 0);
+    const Answer r = run("db compact --json");
+    EXPECT_EQ(r.code, 0) << r.err;
+    const json line = json::parse(r.out);
+    EXPECT_LE(line["bytes_after"], line["bytes_before"]);
+    const json stats = json::parse(run("db stats --json").out);
+    EXPECT_EQ(stats["unused_bytes"], 0);
+    EXPECT_EQ(stats["unused_trials_bytes"], 0);
+    EXPECT_EQ(run("db export").out, read(folder / "all.jsonl"));
 }
 
 }  // namespace

@@ -55,13 +55,15 @@ TEST_F(JsonLines, EachIsInTheSchemaAndTheSchemaHasNoOther) {
         expect_lines(run(words), words);
     write("problems.txt", problem + '\n');
     write("bad.jsonl", "{\"v\":1,\"kind\":\"record\"}\n");
-    for (const std::string words : {"db export -o all.jsonl --json", "db import bad.jsonl --db b/tune.db --json",
-                                    "db merge all.jsonl --into c/tune.db --expect-problems problems.txt --json",
-                                    "db import all.jsonl --db b/tune.db --json", "db imports --db b/tune.db --json",
-                                    "db diff all.jsonl all.jsonl --json", "db revert-import 1 --db b/tune.db --json",
-                                    "db keygen release.key --json", "db trust add release.key.pub --json",
-                                    "db bundle --sign release.key -o tuned.bundle --json",
-                                    "db import tuned.bundle --binaries --trust-this-file --db d/tune.db --json"})
+    for (const std::string words :
+         {"db export -o all.jsonl --json", "db import bad.jsonl --db b/tune.db --json",
+          "db merge all.jsonl --into c/tune.db --expect-problems problems.txt --json",
+          "db import all.jsonl --db b/tune.db --json", "db imports --db b/tune.db --json",
+          "db diff all.jsonl all.jsonl --json", "db revert-import 1 --db b/tune.db --json",
+          "db keygen release.key --json", "db trust add release.key.pub --json",
+          "db bundle --sign release.key -o tuned.bundle --json",
+          "db import tuned.bundle --binaries --trust-this-file --db d/tune.db --json", "db stats --json",
+          "db check --json", "db prune --trials --json", "db compact --json", "db salvage c/tune.db e/new.db --json"})
         expect_lines(run(words), words);
     const std::string fp = json::parse(run("db alias --json").out)["fp"];
     expect_lines(run("db alias --json"), "db alias");
