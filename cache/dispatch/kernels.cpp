@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <charconv>
+
 #include "autotune/error.h"
 #include "cache/dispatch/compile_once.h"
 #include "cache/store/identity.h"
@@ -21,7 +23,19 @@ namespace {
 /// What a tuner compiles the source for, so that what was measured is what runs.
 std::string arch_of(const SourceSpec& source, int cc) { return source.arch.empty() ? arch_name(cc) : source.arch; }
 
-/// Whose code also runs on this part. Code for a target such as sm_90a runs on no other.
+/// Code for sm_90a runs on that part alone, for sm_100f on later parts of its family too, for sm_90 on later parts of
+/// its major capability. What a family is, its major capability bounds; the driver knows the rest.
+bool runs_on(std::string_view arch, int cc) {
+    int made_for = 0;
+    const char* const end = arch.data() + arch.size();
+    if (!arch.starts_with("sm_")) return false;
+    const auto [rest, error] = std::from_chars(arch.data() + 3, end, made_for);
+    if (error != std::errc{}) return false;
+    if (rest != end && *rest == 'a') return cc == made_for;
+    return cc / 10 == made_for / 10 && cc >= made_for;
+}
+
+/// Whose code also runs on this part, where the source asks for no architecture of its own.
 std::vector<std::string> earlier_archs(const SourceSpec& source, int cc) {
     std::vector<std::string> archs;
     if (source.arch.empty())
@@ -52,6 +66,9 @@ std::optional<KernelSet> Kernels::get(const Instance& instance, const Config& co
 Kernels::Found Kernels::library(const SourceSpec& source, int cc, std::span<const std::pair<int, int>> versions,
                                 bool loaded_only) {
     const std::string arch = arch_of(source, cc);
+    if (!runs_on(arch, cc))
+        throw Error{Error::Kind::compile,
+                    fmt::format("'{}' is made for {}, which does not run on {}", source.source, arch, arch_name(cc))};
     if (LoadedLibrary* found = existing(source, arch, versions, loaded_only)) return {.library = found};
     std::string why = "compiling is switched off";
     const Nvrtc* compiler = options_.compile && !loaded_only ? nvrtc_if_present(&why) : nullptr;

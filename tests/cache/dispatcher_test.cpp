@@ -195,6 +195,48 @@ TEST_F(Dispatching, ABinaryThatDoesNotLoadGivesWayToTheDefault) {
     EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::default_config);
 }
 
+// The driver of the tests loads anything, so what does not run was never handed to it.
+TEST_F(Dispatching, CodeForOnePartOrFamilyAnswersForNoOther) {
+    struct Case {
+        std::string arch;
+        std::vector<int> runs_on, not_on;
+    };
+    for (const Case& one :
+         {Case{"sm_90a", {90}, {89, 93, 100, 120}}, Case{"sm_100f", {100, 103}, {90, 110, 120}},
+          Case{"sm_103f", {103}, {100}}, Case{"sm_100a", {100}, {103}}, Case{"sm_90", {90, 93}, {89, 100}}}) {
+        Op op = scale_op();
+        op.variants.front().arch = one.arch;
+        ASSERT_EQ(op.variants.front().name, "vector");
+        ops = OpSet::of({op});
+        std::vector<std::pair<int, bool>> parts;
+        for (const int cc : one.runs_on) parts.emplace_back(cc, true);
+        for (const int cc : one.not_on) parts.emplace_back(cc, false);
+        for (const auto& [cc, runs] : parts) {
+            driver.cc = cc;
+            tuned(1024, {{vector_config(8, 128), 40.0}});
+            put_binary(vector_config(8, 128), 1024, {13, 0}, one.arch);
+            put_binary(naive_config(), 1024, {13, 0}, arch_name(cc));
+            driver.loads.clear();
+            Dispatcher dispatcher{options()};
+            const Decision decision = launch(dispatcher, dispatcher.prepare("scale"), 1024);
+            EXPECT_TRUE(decision.launched) << one.arch << " on " << cc << ": " << decision.why;
+            EXPECT_EQ(decision.rung, runs ? Rung::exact : Rung::default_config) << one.arch << " on " << cc;
+            EXPECT_EQ(driver.loads, std::vector{(runs ? vector_config(8, 128) : naive_config()).text()})
+                << one.arch << " on " << cc;
+        }
+    }
+}
+
+TEST_F(Dispatching, ABinaryForOnePartIsNoneOfTheGeneralSource) {
+    std::filesystem::remove_all(folder / "binaries");
+    tuned(1024, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024, {13, 0}, "sm_90a");
+    put_binary(vector_config(4), 1024, {13, 0}, "sm_90f");
+    Dispatcher dispatcher{options()};
+    EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::none);
+    EXPECT_EQ(driver.loads.size(), 0u);
+}
+
 TEST_F(Dispatching, SaysThatThereIsNoCompilerWhereNoBinaryIsStored) {
     std::filesystem::remove_all(folder / "binaries");
     Dispatcher dispatcher{options()};
