@@ -45,17 +45,19 @@ void check_references(Database& tune, std::vector<std::string>& faults) {
 /// Rows that many records share and that carry their own hash; one that fails makes all its records misses.
 void check_hashes(Database& tune, std::vector<std::string>& faults) {
     Entities entities{tune};
-    const auto check_all = [&](const char* table, const auto& is_sound) {
+    const auto check_all = [&](const char* table, const auto& is_sound, const char* fault = "does not fit its hash") {
         std::vector<std::int64_t> ids;
         {
             Query row = tune.query(fmt::format("SELECT id FROM {}", table));
             while (row.step()) ids.push_back(row.integer(0));
         }
         for (const std::int64_t id : ids)
-            if (!is_sound(id)) faults.push_back(fmt::format("row {} of '{}' does not fit its hash", id, table));
+            if (!is_sound(id)) faults.push_back(fmt::format("row {} of '{}' {}", id, table, fault));
     };
     check_all("config", [&](std::int64_t id) { return entities.config(id) != nullptr; });
     check_all("template", [&](std::int64_t id) { return entities.source(id) != nullptr; });
+    check_all(
+        "problem", [&](std::int64_t id) { return entities.problem(id).has_value(); }, "says nothing that can be read");
     check_all("env", [&](std::int64_t id) { return entities.environment(id) != nullptr; });
 }
 

@@ -223,6 +223,33 @@ TEST_F(OwnPlace, EveryColumnOfARecordIsCovered) {
     EXPECT_EQ(open(Store::Mode::read).records({}, today()).size(), 1u);
 }
 
+TEST_F(OwnPlace, AProblemWhoseWordsAreDamagedCostsItsRecordsAndNothingElse) {
+    {
+        Store store = open();
+        search(store, start(1024), {{config(256), 50.0}});
+        search(store, start(2048), {{config(128), 60.0}});
+        RunStart emulated = start(1024);
+        emulated.device.emulated = true;
+        search(store, emulated, {{config(256), 50.0}});
+    }
+    const std::string sound = bytes_of(path_);
+    for (const char* words :
+         {"abc", "{}", "[1]", "{\"fields\":[[1]],\"key\":{}}", "{\"fields\":[[\"n\",[]]],\"key\":{}}"}) {
+        execute(path_, ("UPDATE problem SET text_json = '" + std::string{words} + "' WHERE id = 1").c_str());
+        const Store store = open(Store::Mode::read);
+        const std::vector<Record> left = store.records({}, today());
+        ASSERT_EQ(left.size(), 1u) << words;
+        EXPECT_EQ(left[0].problem.fields, problem(2048).fields) << words;
+        EXPECT_TRUE(store.records({.predicted = true}, today()).empty()) << words;
+        EXPECT_FALSE(store.record(RecordKey{.device = 1, .source = 1, .problem = 1, .nvrtc_major = 13}, today()));
+        const auto faults = store.check();
+        EXPECT_NE(std::ranges::find(faults, "row 1 of 'problem' says nothing that can be read"), faults.end()) << words;
+        write_bytes(path_, sound);
+    }
+    EXPECT_EQ(open(Store::Mode::read).records({}, today()).size(), 2u);
+    EXPECT_EQ(open(Store::Mode::read).records({.predicted = true}, today()).size(), 1u);
+}
+
 TEST_F(OwnPlace, AFolderThatCannotBeWrittenMeansMemoryAndOneWarning) {
     if (::geteuid() == 0) GTEST_SKIP() << "root may write anywhere";
     fs::permissions(folder_.path(), fs::perms::owner_read | fs::perms::owner_exec);
