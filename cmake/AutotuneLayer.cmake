@@ -117,7 +117,7 @@ endfunction()
 
 # autotune_fuzz(NAME SOURCES ... LINK ... CORPUS folder): the fuzz target NAME_fuzz, a source with
 # LLVMFuzzerTestOneInput. With AUTOTUNE_FUZZ it is linked with libFuzzer, which makes inputs up; otherwise with a main
-# that feeds it every file of the corpus and cut and flipped versions of each, and that is run as a test.
+# that feeds it every file of the corpus and changed versions of each for 5 s, and that is run as a test.
 function(autotune_fuzz name)
   cmake_parse_arguments(arg "" "CORPUS" "SOURCES;LINK" ${ARGN})
   if(AUTOTUNE_FUZZ)
@@ -132,7 +132,7 @@ function(autotune_fuzz name)
     autotune_test_program(${name}_fuzz SOURCES ${arg_SOURCES} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus_main.cpp
       LINK ${arg_LINK})
     autotune_label(${name}_fuzz hostile)
-    add_test(NAME fuzz.${name} COMMAND ${name}_fuzz ${arg_CORPUS})
+    add_test(NAME fuzz.${name} COMMAND ${name}_fuzz --seconds 5 ${arg_CORPUS})
     set_tests_properties(fuzz.${name} PROPERTIES TIMEOUT 300 LABELS "fuzz;hostile")
   endif()
 endfunction()

@@ -7,6 +7,12 @@ mkdir -p build
 cmake --preset fuzz >build/configure-fuzz.log 2>&1 || { cat build/configure-fuzz.log; exit 1; }
 ninja -C build/fuzz -j"${1:-2}" fuzz_targets
 mkdir -p build/fuzz/crashes
+# Some targets make files for each input; none of them has to outlive a crash of the machine.
+if [ -z "${TMPDIR:-}" ] && [ -w /dev/shm ]; then
+  TMPDIR=$(mktemp -d /dev/shm/autotune-fuzz-XXXXXX)
+  export TMPDIR
+  trap 'rm -rf "$TMPDIR"' EXIT
+fi
 for program in build/fuzz/bin/*_fuzz; do
   name=$(basename "$program" _fuzz)
   mkdir -p "build/fuzz/corpus/$name"

@@ -1,4 +1,4 @@
-# cmake -DLIBRARY=file -DNM=nm -DREADELF=readelf -DSTATIC=ON|OFF -DSANITIZED=0|1 -P exports.cmake: libautotune.so
+# cmake -DLIBRARY=file -DNM=nm -DREADELF=readelf -DSTATIC=ON|OFF -DSANITIZED=[sanitizers] -P exports.cmake: libautotune.so
 # exports what exports.txt lists and nothing else, and needs neither the driver nor NVRTC, which are opened when needed.
 cmake_policy(SET CMP0057 NEW)  # IN_LIST
 execute_process(COMMAND ${NM} -D --defined-only --format=posix ${LIBRARY} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
