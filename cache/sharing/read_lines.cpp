@@ -19,7 +19,6 @@ namespace autotune {
 namespace {
 
 constexpr std::size_t longest_line = 1 << 16;
-constexpr int deepest_nesting = 16;
 constexpr std::string_view line_format = "1";
 
 /// The members of a line that are looked at, each as its text in the file. What a problem says beside its key is not.

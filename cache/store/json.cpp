@@ -81,6 +81,28 @@ json to_json(const RunInfo& r) {
 
 }  // namespace
 
+json parse_json(std::string_view text) {
+    int depth = 0;
+    bool quoted = false;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if (quoted) {
+            if (c == '\\')
+                ++i;
+            else if (c == '"')
+                quoted = false;
+        } else if (c == '"') {
+            quoted = true;
+        } else if (c == '[' || c == '{') {
+            if (++depth > deepest_nesting)
+                throw Error{Error::Kind::usage, fmt::format("it is nested deeper than {}", deepest_nesting)};
+        } else if (c == ']' || c == '}') {
+            --depth;
+        }
+    }
+    return json::parse(text);
+}
+
 json to_json(const Value& value) {
     return std::visit([](const auto& held) { return json(held); }, value);
 }
@@ -244,10 +266,10 @@ std::string to_line(const Record& r) {
 
 Record record_from_line(std::string_view line) {
     try {
-        const json in = json::parse(line);
+        const json in = parse_json(line);
         if (in.at("v") != line_version)
             throw Error{Error::Kind::usage,
-                        fmt::format("the line has format {}, this program reads {}", in.at("v").dump(), line_version)};
+                        fmt::format("the line is not of format {}, which this program reads", line_version)};
         Record r;
         r.predicted = in.at("kind") == "predicted";
         r.device = device_from_json(in.at("device"));

@@ -11,6 +11,11 @@ namespace autotune {
 
 // The JSON in the database's columns and in the lines of an export. Reading throws Error{usage} for what does not fit.
 
+/// A text of elsewhere is nested no deeper than this: it is parsed without a stack, but printed and copied with one.
+inline constexpr int deepest_nesting = 16;
+/// Throws Error{usage} for a text that is nested deeper, nlohmann::json::parse_error for one that is no JSON.
+nlohmann::json parse_json(std::string_view text);
+
 nlohmann::json to_json(const Value& value);
 Value value_from_json(const nlohmann::json& json);
 

@@ -335,7 +335,7 @@ std::optional<ProblemIdentity> Entities::problem(std::int64_t id) {
     ProblemIdentity problem{
         .op = std::string{row.text(0)}, .key = {row.blob(1).begin(), row.blob(1).end()}, .json = {}, .fields = {}};
     try {
-        read_problem_json(nlohmann::json::parse(row.text(2)), problem);
+        read_problem_json(parse_json(row.text(2)), problem);
     } catch (const std::exception&) {
         return std::nullopt;
     }

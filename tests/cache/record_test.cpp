@@ -143,6 +143,28 @@ TEST(RecordLine, ReadsBackAsItWas) {
     EXPECT_EQ(to_line(back), to_line(record));
 }
 
+// Goal: no line ends the program. Method: brackets by the hundred thousand, which a printer that calls itself for each
+// would run out of stack for.
+TEST(RecordLine, RefusesWhatIsNestedDeep) {
+    const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
+    const std::string line = to_line(samples::record(1024, 50.0));
+    const auto with = [&](const std::string& part, const std::string& other) {
+        std::string changed = line;
+        const std::size_t at = changed.find(part);
+        EXPECT_NE(at, std::string::npos);
+        return changed.replace(at, part.size(), other);
+    };
+    EXPECT_THROW(record_from_line(with("\"v\":1", "\"v\":" + deep)), Error);
+    EXPECT_THROW(record_from_line(with("\"key\":{\"dtype\":\"f32\",\"n\":1024}", "\"key\":" + deep)), Error);
+    EXPECT_THROW(record_from_line(std::string(1 << 20, '[')), Error);
+}
+
+TEST(RecordLine, BracketsInATextNestNothing) {
+    Record record = samples::record(1024, 50.0);
+    record.run.reference = std::string(100, '[') + "\\\"" + std::string(100, '{');
+    EXPECT_EQ(record_from_line(to_line(record)).run.reference, record.run.reference);
+}
+
 TEST(RecordLine, RefusesWhatWasChangedByHand) {
     std::string line = to_line(samples::record(1024, 50.0));
     line.replace(line.find("[\"THREADS\",256]"), 15, "[\"THREADS\",928]");
