@@ -209,6 +209,7 @@ void BinaryStore::evict() {
     std::vector<Entry> entries = entries_of(folder_);
     counted_bytes_ = 0;
     uncounted_puts_ = puts_between_looks;
+    sweep_unfinished(folder_);  // they count for nothing, so they would outlast all that is evicted
     for (const Entry& entry : entries) counted_bytes_ += entry.bytes;
     if (counted_bytes_ <= cap_bytes_) return;
     const std::uint64_t wanted = cap_bytes_ - cap_bytes_ / 8;

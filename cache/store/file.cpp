@@ -5,9 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <ctime>
+#include <string_view>
+
+#include "cache/store/location.h"
+#include "cache/store/opening.h"
 
 namespace autotune {
 
@@ -25,11 +29,24 @@ bool write_all(int file, std::span<const std::byte> bytes) {
     return true;
 }
 
+constexpr std::string_view unfinished = ".new-";
+
+/// NAME.new-PID-UUID; processes of earlier versions counted in place of the UUID.
+bool is_unfinished(std::string_view name) {
+    const std::size_t at = name.rfind(unfinished);
+    if (at == std::string_view::npos || at == 0) return false;
+    const std::string_view rest = name.substr(at + unfinished.size());
+    const std::size_t dash = rest.find('-');
+    return dash != 0 && dash != std::string_view::npos && dash + 1 < rest.size() &&
+           rest.find_first_not_of("0123456789") == dash &&
+           rest.find_first_not_of("0123456789abcdef", dash + 1) == std::string_view::npos;
+}
+
 }  // namespace
 
 bool write_file_whole(const fs::path& path, std::span<const std::byte> bytes) {
-    static std::atomic<int> number{0};
-    const fs::path making = fmt::format("{}.new-{}-{}", path.string(), ::getpid(), ++number);
+    // Process ids come again, in a container at once, and what a killed process left may still lie there.
+    const fs::path making = fmt::format("{}{}{}-{}", path.string(), unfinished, ::getpid(), random_uuid());
     const int file = ::open(making.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0) return false;
     const bool wrote = write_all(file, bytes) && ::fsync(file) == 0;
@@ -68,6 +85,17 @@ std::optional<std::vector<std::byte>> read_file_whole(const fs::path& path, std:
     }
     ::close(file);
     return whole ? std::optional{std::move(bytes)} : std::nullopt;
+}
+
+void sweep_unfinished(const fs::path& folder) {
+    constexpr std::int64_t longest_write_s = 86'400;  // with the clocks of hosts that share the folder
+    std::error_code error;
+    for (const fs::directory_entry& entry : fs::directory_iterator{folder, error}) {
+        struct stat status {};
+        if (is_unfinished(entry.path().filename().string()) && ::lstat(entry.path().c_str(), &status) == 0 &&
+            S_ISREG(status.st_mode) && std::time(nullptr) - status.st_mtim.tv_sec > longest_write_s)
+            ::unlink(entry.path().c_str());
+    }
 }
 
 }  // namespace autotune

@@ -18,5 +18,8 @@ bool write_file_whole(const std::filesystem::path& path, std::span<const std::by
 std::optional<std::vector<std::byte>> read_file_whole(const std::filesystem::path& path,
                                                       std::uint64_t most_bytes = UINT64_MAX);
 
+/// Removes what killed processes left of write_file_whole() in a folder of ours, a day or more ago.
+void sweep_unfinished(const std::filesystem::path& folder);
+
 }  // namespace autotune
 #endif

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <fstream>
@@ -163,6 +164,28 @@ TEST(BinaryStore, AFileLargerThanAllMayTakeIsNotRead) {
     BinaryStore{folder.path()}.put(binary('a', 20'000));
     EXPECT_FALSE((BinaryStore{folder.path(), 9000}.get(key_of('a'))));
     EXPECT_TRUE(BinaryStore{folder.path()}.get(key_of('a'))) << "it was removed";
+}
+
+// Goal: what a killed process left in the folder goes in the end, and keeps no later process from writing.
+TEST(BinaryStore, WhatAKilledProcessLeftIsSweptOnceItIsOld) {
+    const samples::Folder folder;
+    const Binary one = binary('a');
+    const auto path = [&](const std::string& suffix) { return folder / (one.key + ".cubin" + suffix); };
+    const std::string mine = ".new-" + std::to_string(::getpid()) + "-";
+    const std::vector<std::string> ours{mine + "1", mine + "2", ".new-1-0123456789abcdef0123456789abcdef"};
+    const std::vector<std::string> others{".new-1-x", ".new-", ".new-1", ".new"};
+    for (const auto* suffixes : {&ours, &others})
+        for (const std::string& suffix : *suffixes) {
+            std::ofstream{path(suffix)} << "half a binary";
+            fs::last_write_time(path(suffix), fs::file_time_type::clock::now() - std::chrono::hours{48});
+        }
+    std::ofstream{path(".new-7-3")} << "one that is being written";
+    BinaryStore store{folder.path()};
+    EXPECT_TRUE(store.put(one));
+    EXPECT_TRUE(store.get(one.key).has_value());
+    for (const std::string& suffix : ours) EXPECT_FALSE(fs::exists(path(suffix))) << suffix;
+    for (const std::string& suffix : others) EXPECT_TRUE(fs::exists(path(suffix))) << suffix;
+    EXPECT_TRUE(fs::exists(path(".new-7-3")));
 }
 
 TEST(KeyLock, IsHeldByOneAtATime) {
