@@ -40,7 +40,8 @@ public:
     /// free. Where several processes put at once, each may be a few files late to notice.
     explicit BinaryStore(std::filesystem::path folder, std::uint64_t cap_bytes = std::uint64_t{1} << 30);
 
-    /// nullopt when it is absent, damaged (its SHA-256 fails; the file is removed) or of another key.
+    /// nullopt when it is absent, damaged (its SHA-256 fails; the file is removed), of another key, or may be another
+    /// user's: a binary is code.
     std::optional<Binary> get(std::string_view key) const;
     /// Whether it is now there.
     bool put(const Binary& binary);

@@ -64,14 +64,15 @@ bool write_file_whole(const fs::path& path, std::span<const std::byte> bytes) {
     return true;
 }
 
-std::optional<std::vector<std::byte>> read_file_whole(const fs::path& path, std::uint64_t most_bytes) {
+std::optional<std::vector<std::byte>> read_file_whole(const fs::path& path, std::uint64_t most_bytes, Writers writers) {
     // A pipe that lies there would be waited for without O_NONBLOCK, which means nothing to a file.
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) return std::nullopt;
     struct stat status {};
     std::vector<std::byte> bytes;
     bool whole = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
-                 static_cast<std::uint64_t>(status.st_size) <= most_bytes;
+                 static_cast<std::uint64_t>(status.st_size) <= most_bytes &&
+                 (writers == Writers::any || !may_be_of_others(file));
     if (whole) {
         bytes.resize(static_cast<std::size_t>(status.st_size));
         std::size_t at = 0;

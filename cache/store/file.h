@@ -14,9 +14,12 @@ namespace autotune {
 /// the folder synced. Mode 0600. False when that failed; nothing is left behind then.
 bool write_file_whole(const std::filesystem::path& path, std::span<const std::byte> bytes);
 
-/// nullopt when it cannot be read, is no regular file or holds more than `most_bytes`.
+/// Whose files are read: anybody's, or only those that nobody else can have written to (location.h: untrusted).
+enum class Writers { any, trusted };
+/// nullopt when it cannot be read, is no regular file, holds more than `most_bytes` or may be of other writers.
 std::optional<std::vector<std::byte>> read_file_whole(const std::filesystem::path& path,
-                                                      std::uint64_t most_bytes = UINT64_MAX);
+                                                      std::uint64_t most_bytes = UINT64_MAX,
+                                                      Writers writers = Writers::any);
 
 /// Removes what killed processes left of write_file_whole() in a folder of ours, a day or more ago.
 void sweep_unfinished(const std::filesystem::path& folder);

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <grp.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <unistd.h>
@@ -58,12 +60,32 @@ fs::path folder_of(const fs::path& file) {
     return folder.empty() ? fs::path{"."} : folder;
 }
 
+/// Whether the group is that of one user alone: the first one of the user who runs this, with no members but him.
+/// Accounts that have it as their first one are not listed in it; that it bears his name says that there are none.
+bool is_private(gid_t group) {
+    std::vector<char> user_text(1 << 14), group_text(1 << 14);  // a group that needs more is not private
+    passwd user{}, *found_user = nullptr;
+    struct group members {
+    }, *found_group = nullptr;
+    if (::getpwuid_r(::geteuid(), &user, user_text.data(), user_text.size(), &found_user) != 0 || !found_user ||
+        user.pw_gid != group)
+        return false;
+    if (::getgrgid_r(group, &members, group_text.data(), group_text.size(), &found_group) != 0 || !found_group)
+        return false;
+    const std::string_view name = user.pw_name;
+    if (name != members.gr_name) return false;
+    for (char** member = members.gr_mem; *member; ++member)
+        if (name != *member) return false;
+    return true;
+}
+
 /// Root and the user are trusted; a folder that all may write to is sound with the sticky bit only for existing files.
-std::optional<std::string> untrusted_status(const struct stat& status, bool is_folder) {
+const char* untrusted_status(const struct stat& status) {
     if (status.st_uid != ::geteuid() && status.st_uid != 0) return "belongs to another user";
-    const bool sticky = is_folder && (status.st_mode & S_ISVTX);
-    if ((status.st_mode & S_IWOTH) && !sticky) return "may be written to by others";
-    return std::nullopt;
+    if (S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX)) return nullptr;
+    if (status.st_mode & S_IWOTH) return "may be written to by others";
+    if ((status.st_mode & S_IWGRP) && !is_private(status.st_gid)) return "may be written to by its group";
+    return nullptr;
 }
 
 std::uint32_t big_endian(const unsigned char* bytes) noexcept {
@@ -152,14 +174,26 @@ bool make_private_folder(const fs::path& folder) {
     return ::mkdir(folder.c_str(), 0700) == 0 || (errno == EEXIST && fs::is_directory(folder, error));
 }
 
-std::optional<std::string> untrusted(const fs::path& database) {
-    struct stat status {};
-    if (::stat(database.c_str(), &status) == 0)
-        if (auto why = untrusted_status(status, false)) return fmt::format("'{}' {}", shown(database), *why);
-    const fs::path folder = folder_of(database);
-    if (::stat(folder.c_str(), &status) == 0)
-        if (auto why = untrusted_status(status, true)) return fmt::format("'{}' {}", shown(folder), *why);
+std::optional<std::string> untrusted(const fs::path& file) {
+    const std::string name = file.string();
+    // A journal or log that somebody puts beside a database is read into it.
+    for (const fs::path& path :
+         {file, fs::path{name + "-journal"}, fs::path{name + "-wal"}, fs::path{name + "-shm"}, folder_of(file)}) {
+        struct stat status {};
+        if (::stat(path.c_str(), &status) != 0) continue;
+        if (const char* why = untrusted_status(status)) return fmt::format("'{}' {}", shown(path), why);
+    }
     return std::nullopt;
+}
+
+bool shared_folders_are_allowed() {
+    const char* said = std::getenv("AUTOTUNE_ALLOW_SHARED");
+    return said && std::string_view{said} == "1";
+}
+
+bool may_be_of_others(int file) {
+    struct stat status {};
+    return ::fstat(file, &status) != 0 || untrusted_status(status) != nullptr;
 }
 
 FileProbe probe(const fs::path& path) {

@@ -23,8 +23,15 @@ bool make_private_folder(const std::filesystem::path& folder);
 std::vector<std::filesystem::path> system_databases();
 
 /// Why somebody else could put rows or binaries into the database, hence run code here: "belongs to another user",
-/// "others may write to it"; nullopt: nobody can. Looks at the file and its folder, as far as they exist.
-std::optional<std::string> untrusted(const std::filesystem::path& database);
+/// "may be written to by its group"; nullopt: nobody can. Looks at the file, at what SQLite keeps beside it and at its
+/// folder, as far as they exist. Root and the user are trusted, and so is a group of the user's own name with nobody
+/// else in it, which is what a umask of 002 counts on. A sticky folder is sound for the files that are there; what
+/// comes later may be anybody's, and is looked at when it is read.
+std::optional<std::string> untrusted(const std::filesystem::path& file);
+/// The same of a file that is open, whatever stands at its name by now.
+bool may_be_of_others(int file);
+/// AUTOTUNE_ALLOW_SHARED=1: whoever may write to a database, or to what lies beside it, is trusted.
+bool shared_folders_are_allowed();
 
 /// What a file turns out to be, by its first 100 bytes; nothing is opened as a database for that.
 enum class FileKind {

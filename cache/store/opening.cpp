@@ -172,7 +172,8 @@ public:
             const std::string what = fmt::format("{}, and whoever can write there can run code here", *why);
             if (out_.own_place) return fall_back(what);
             throw Error{Error::Kind::usage, fmt::format("the database is not used: {}", what),
-                        fmt::format("chmod go-w {}", shown(out_.path.parent_path()))};
+                        fmt::format("chmod go-w {}, or set AUTOTUNE_ALLOW_SHARED=1 where all who can are trusted",
+                                    shown(out_.path.parent_path()))};
         }
         const auto network = network_file_system(out_.path);
         if (network)

@@ -41,8 +41,8 @@ std::vector<fs::path> spool_files(const fs::path& folder) {
     return files;
 }
 
-std::optional<SpoolContents> read_spool(const fs::path& file) {
-    const auto bytes = read_file_whole(file);
+std::optional<SpoolContents> read_spool(const fs::path& file, Writers writers) {
+    const auto bytes = read_file_whole(file, most_spool_bytes, writers);
     if (!bytes) return std::nullopt;
     SpoolContents contents;
     for (std::string_view rest{reinterpret_cast<const char*>(bytes->data()), bytes->size()}; !rest.empty();) {
@@ -50,7 +50,10 @@ std::optional<SpoolContents> read_spool(const fs::path& file) {
         const std::string_view line = rest.substr(0, end);
         rest.remove_prefix(std::min(end + 1, rest.size()));
         try {
-            if (!line.empty()) contents.records.push_back(record_from_line(line));
+            if (line.size() > longest_spool_line)
+                ++contents.refused;
+            else if (!line.empty())
+                contents.records.push_back(record_from_line(line));
         } catch (const Error&) {
             ++contents.refused;
         }

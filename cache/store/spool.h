@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/store/file.h"
 #include "cache/store/record.h"
 
 namespace autotune {
@@ -23,8 +24,13 @@ struct SpoolContents {
     std::vector<Record> records{};
     std::size_t refused = 0;  ///< lines that are no records, or records of a newer program
 };
-/// nullopt when the file could not be read whole: then it may hold more than was seen.
-std::optional<SpoolContents> read_spool(const std::filesystem::path& file);
+/// nullopt when the file could not be read whole, since it is too large or may be of other writers: then it may hold
+/// more than was seen.
+std::optional<SpoolContents> read_spool(const std::filesystem::path& file, Writers writers);
+
+/// A file of more bytes is not read, and a longer line is no record.
+inline constexpr std::uint64_t most_spool_bytes = 256 << 20;
+inline constexpr std::size_t longest_spool_line = 1 << 20;
 
 /// Renames a file that has lines nobody here can read, so that it is not read again and not lost either: NAME.refused.
 /// Returns the new path; empty when that failed.

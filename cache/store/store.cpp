@@ -20,8 +20,10 @@ Store& Store::operator=(Store&&) noexcept = default;
 Store::~Store() = default;
 
 Store Store::open(const Options& options) {
-    auto impl = std::make_unique<Impl>(
-        Impl{.options = options, .opened = open_databases(options), .patience = options.patience});
+    Options all = options;
+    all.allow_shared_folder = options.allow_shared_folder || shared_folders_are_allowed();
+    auto impl =
+        std::make_unique<Impl>(Impl{.options = all, .opened = open_databases(all), .patience = options.patience});
     impl->on_disk = std::exchange(impl->opened.on_disk, std::nullopt);
     if (impl->opened.may_write) {
         impl->tune_lock.emplace(impl->opened.path);
@@ -62,16 +64,35 @@ std::int64_t Store::generation() const {
 /// What lies in spool files belongs to what a reader sees, in memory only: the file is the writers' business.
 void Store::Impl::absorb_spools() {
     if (opened.path.empty()) return;
-    const auto files = spool_files(spool_folder(opened.path));
-    if (files.empty()) return;
+    std::vector<Record> records;
+    read_spools([&](const fs::path&, const SpoolContents& contents) {
+        records.insert(records.end(), contents.records.begin(), contents.records.end());
+    });
+    if (records.empty()) return;
     if (opened.where == Opened::Where::file && !on_disk) {
         on_disk = std::exchange(opened.tune, Database::in_memory());
         opened.tune.copy_from(*on_disk);
     }
     Transaction transaction{opened.tune};
-    for (const fs::path& file : files)
-        if (const auto contents = read_spool(file)) put_rows(contents->records);
+    put_rows(records);
     transaction.commit();
+}
+
+void Store::Impl::read_spools(const std::function<void(const fs::path& file, const SpoolContents&)>& sink) const {
+    const fs::path folder = spool_folder(opened.path);
+    const bool any = options.allow_shared_folder;
+    const std::vector<fs::path> files = spool_files(folder);
+    if (const auto why = any || files.empty() ? std::nullopt : untrusted(folder / "any")) {
+        warn(fmt::format("{}, so what lies in it is not taken in", *why));
+        return;
+    }
+    for (const fs::path& file : files) {
+        const auto why = any ? std::nullopt : untrusted(file);
+        if (const auto contents = why ? std::nullopt : read_spool(file, any ? Writers::any : Writers::trusted))
+            sink(file, *contents);
+        else if (fs::exists(file))  // else another process has folded it
+            warn(fmt::format("{}, so it waits on", why ? *why : fmt::format("'{}' cannot be read", shown(file))));
+    }
 }
 
 std::int64_t Store::Impl::now() const { return options.now ? options.now() : std::time(nullptr); }
@@ -263,22 +284,18 @@ void Store::strike_negative(const Negative& negative) {
 std::size_t Store::fold_spools() {
     std::size_t count = 0;
     if (!impl_->opened.may_write) return count;
-    for (const fs::path& file : spool_files(spool_folder(impl_->opened.path))) {
-        const auto contents = read_spool(file);
-        if (!contents) {
-            if (fs::exists(file)) impl_->warn(fmt::format("'{}' cannot be read, so it waits on", shown(file)));
-            continue;  // else another process has folded it
-        }
-        put(contents->records);
-        count += contents->records.size();
+    impl_->read_spools([&](const fs::path& file, const SpoolContents& contents) {
+        put(contents.records);
+        count += contents.records.size();
         std::error_code error;
-        if (contents->refused == 0)
+        if (contents.refused == 0)
             fs::remove(file, error);
         else if (const fs::path to = set_spool_aside(file); !to.empty())
             impl_->warn(fmt::format("{} of '{}' cannot be read by this program: kept in '{}'",
-                                    contents->refused == 1 ? "1 line" : fmt::format("{} lines", contents->refused),
+                                    contents.refused == 1 ? "1 line" : fmt::format("{} lines", contents.refused),
                                     shown(file), to.filename().string()));
-    }
+    });
+    sweep_unfinished(spool_folder(impl_->opened.path));
     return count;
 }
 

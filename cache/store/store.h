@@ -149,7 +149,7 @@ public:
         /// One sentence each, without level and full stop; empty: they are dropped.
         std::function<void(const std::string&)> warn{};
         std::chrono::milliseconds patience{10'000};  ///< for other writers
-        bool allow_shared_folder = false;            ///< a cache folder that others may write to
+        bool allow_shared_folder = false;            ///< others may write there: as with AUTOTUNE_ALLOW_SHARED=1
         /// The file changes in no way while it is open: no lock is taken and no change seen. As on read-only media.
         bool immutable = false;
         bool spool_only = false;              ///< as on a network file system: records go to spool files

@@ -16,6 +16,7 @@
 #include "autotune/error.h"
 #include "cache/store/opening.h"
 #include "cache/store/rows.h"
+#include "cache/store/spool.h"
 #include "cache/store/store.h"
 #include "cache/store/writer_lock.h"
 
@@ -74,6 +75,9 @@ struct Store::Impl {
     void remove_broken();
     void count_generation() { tune().query("UPDATE meta SET value = value + 1 WHERE key = 'generation'").run(); }
     void absorb_spools();
+    /// The spool files, one after another. Those that others may have put there, or that cannot be read, wait, which is
+    /// said.
+    void read_spools(const std::function<void(const std::filesystem::path& file, const SpoolContents&)>& sink) const;
 
     // runs.cpp
     ActiveRun& run_at(RunId id);

@@ -243,11 +243,9 @@ void Upkeep::fold_shared(Compacted& out) {
     const fs::path path = impl.opened.path;
     const FoldLock lock{path};
     const fs::path making = fmt::format("{}.new-{}-{}", path.string(), ::getpid(), random_uuid().substr(0, 8));
-    const auto files = spool_files(spool_folder(path));
     std::vector<std::pair<fs::path, SpoolContents>> read;
-    for (const fs::path& file : files)
-        if (auto contents = read_spool(file)) read.emplace_back(file, std::move(*contents));
-    if (read.empty() && files.empty()) return;
+    impl.read_spools([&](const fs::path& file, const SpoolContents& contents) { read.emplace_back(file, contents); });
+    if (read.empty()) return;
     try {
         // Another process may have folded since this one copied the file, so it begins with what is there now.
         Store::Impl fresh{.options = impl.options, .opened = open_for_folding(path, making)};

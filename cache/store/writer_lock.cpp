@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,8 +17,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-int open_lock_file(const std::filesystem::path& path) {
-    return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+/// It is written to, so it is nothing that somebody put there under its name: no link to another file of the user's.
+int open_lock_file(const std::filesystem::path& path, int flags) {
+    const int file = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    struct stat status {};
+    if (file < 0 || (::fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1)) return file;
+    ::close(file);
+    return -1;
 }
 
 /// Polls, since flock knows no timeout; the waits are random, so that equals get equal shares.
@@ -58,8 +64,8 @@ WriterLock::~WriterLock() {
 }
 
 bool WriterLock::acquire(std::chrono::milliseconds patience) {
-    if (queue_ < 0) queue_ = open_lock_file(queue_path_);
-    if (lock_ < 0) lock_ = open_lock_file(lock_path_);
+    if (queue_ < 0) queue_ = open_lock_file(queue_path_, O_RDWR | O_CREAT);
+    if (lock_ < 0) lock_ = open_lock_file(lock_path_, O_RDWR | O_CREAT);
     if (queue_ < 0 || lock_ < 0) return true;  // no lock to be had here; SQLite's own still guards the file
 
     const Clock::time_point deadline = Clock::now() + patience;
@@ -79,7 +85,7 @@ void WriterLock::release() noexcept {
 
 std::string WriterLock::holder() const {
     char text[16] = {};
-    const int file = ::open(lock_path_.c_str(), O_RDONLY | O_CLOEXEC);
+    const int file = open_lock_file(lock_path_, O_RDONLY);
     if (file < 0) return {};
     const auto got = ::pread(file, text, sizeof text - 1, 0);
     ::close(file);

@@ -188,6 +188,21 @@ TEST(BinaryStore, WhatAKilledProcessLeftIsSweptOnceItIsOld) {
     EXPECT_TRUE(fs::exists(path(".new-7-3")));
 }
 
+TEST(BinaryStore, AFileThatOthersMayHaveWrittenIsAMiss) {
+    const samples::Folder folder;
+    BinaryStore store{folder.path()};
+    const Binary one = binary('a');
+    ASSERT_TRUE(store.put(one));
+    const fs::path path = folder / (one.key + ".cubin");
+    for (const fs::path& shared : {path, folder.path()}) {
+        const fs::perms before = fs::status(shared).permissions();
+        fs::permissions(shared, fs::perms::all);
+        EXPECT_FALSE(store.get(one.key).has_value()) << shared;
+        fs::permissions(shared, before);
+        EXPECT_TRUE(store.get(one.key).has_value());
+    }
+}
+
 TEST(KeyLock, IsHeldByOneAtATime) {
     samples::Folder folder;
     using std::chrono::milliseconds;

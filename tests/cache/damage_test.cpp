@@ -1,13 +1,16 @@
 // Goal: whatever state the file is in, a search goes on, nothing that was committed is lost, and a file that is not
 // ours or was named by somebody is left as it is. Method: real files in a folder of their own, damaged byte by byte.
 #include <fcntl.h>
+#include <grp.h>
 #include <gtest/gtest.h>
+#include <pwd.h>
 #include <sqlite3.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 #include <fstream>
 #include <set>
@@ -285,6 +288,97 @@ TEST_F(OwnPlace, AFolderThatOthersMayWriteToIsRefused) {
     EXPECT_TRUE(store.path().empty());
     ASSERT_EQ(warnings_.size(), 1u);
     EXPECT_NE(warnings_.front().find("may be written to by others"), std::string::npos) << warnings_.front();
+}
+
+TEST_F(OwnPlace, AFolderThatAGroupMayWriteToIsRefusedUnlessNobodyElseIsInTheGroup) {
+    fs::create_directory(folder_ / "1");
+    std::array<gid_t, 64> groups{};
+    const int count = ::geteuid() == 0 ? 0 : ::getgroups(groups.size(), groups.data());
+    gid_t other = ::geteuid() == 0 ? 1 : ::getegid();
+    for (int i = 0; i < count; ++i)
+        if (groups[static_cast<std::size_t>(i)] != ::getegid()) other = groups[static_cast<std::size_t>(i)];
+    if (other == ::getegid()) GTEST_SKIP() << "this user is in one group only";
+    ASSERT_EQ(::chown((folder_ / "1").c_str(), static_cast<uid_t>(-1), other), 0);
+    ASSERT_EQ(::chmod((folder_ / "1").c_str(), 0775), 0);
+    EXPECT_TRUE(open().path().empty());
+    ASSERT_EQ(warnings_.size(), 1u);
+    EXPECT_NE(warnings_.front().find("may be written to by its group"), std::string::npos) << warnings_.front();
+
+    const passwd* user = ::getpwuid(::geteuid());
+    const group* own = user ? ::getgrgid(user->pw_gid) : nullptr;
+    if (!own || std::string_view{own->gr_name} != user->pw_name || *own->gr_mem) return;
+    ASSERT_EQ(::chown((folder_ / "1").c_str(), static_cast<uid_t>(-1), user->pw_gid), 0);
+    EXPECT_EQ(open().path(), path_) << "the group is the user's own";
+}
+
+TEST_F(OwnPlace, AFolderThatOthersMayWriteToIsUsedWhereThatIsAskedFor) {
+    fs::create_directory(folder_ / "1");
+    fs::permissions(folder_ / "1", fs::perms::all);
+    ::setenv("AUTOTUNE_ALLOW_SHARED", "1", 1);
+    const fs::path used = open().path();
+    ::unsetenv("AUTOTUNE_ALLOW_SHARED");
+    EXPECT_EQ(used, path_);
+    EXPECT_TRUE(warnings_.empty());
+}
+
+// Goal: in a folder where anybody may make files, those of others are not read as ours.
+TEST_F(OwnPlace, SpoolFilesThatOthersMayHaveWrittenWait) {
+    {
+        Store store = Store::open({.warn = {}, .spool_only = true});
+        search(store, start(), {{config(256), 50.0}});
+    }
+    const fs::path spool = folder_ / "1/spool";
+    const fs::path file = fs::directory_iterator { spool } -> path();
+    { search(*std::make_unique<Store>(Store::open({.path = folder_ / "1/own.db"})), start(2048), {{config(64), 5.0}}); }
+    ASSERT_FALSE(fs::exists(file)) << "its own are taken along";
+
+    for (const bool folder_too : {false, true}) {
+        const Record one = record(1024, 20.0);
+        const fs::path theirs = write_spool(spool, {&one, 1});
+        ASSERT_EQ(::chmod(folder_too ? spool.c_str() : theirs.c_str(), 0777), 0);
+        warnings_.clear();
+        Store store = open();
+        EXPECT_EQ(store.fold_spools(), 0u);
+        EXPECT_TRUE(store.records({}, today()).empty());
+        EXPECT_TRUE(open(Store::Mode::read).records({}, today()).empty());
+        ASSERT_EQ(warnings_.size(), 2u) << "of the writer and of the reader";
+        EXPECT_NE(warnings_.front().find("may be written to by others"), std::string::npos) << warnings_.front();
+        EXPECT_TRUE(fs::exists(theirs));
+        fs::remove(theirs);
+    }
+}
+
+TEST_F(OwnPlace, ALineOfASpoolFileThatIsTooLongIsNoRecord) {
+    const Record one = record(1024, 20.0);
+    fs::create_directory(folder_ / "1");
+    const fs::path file = write_spool(folder_ / "1/spool", {&one, 1});
+    std::string line = bytes_of(file);
+    line.insert(line.size() - 2, std::string(longest_spool_line, ' '));
+    write_bytes(file, line + bytes_of(file));
+    const auto contents = read_spool(file, Writers::trusted);
+    ASSERT_TRUE(contents.has_value());
+    EXPECT_EQ(contents->records.size(), 1u);
+    EXPECT_EQ(contents->refused, 1u);
+    fs::resize_file(file, most_spool_bytes + 1);  // of zeros that take no place
+    EXPECT_FALSE(read_spool(file, Writers::trusted).has_value());
+}
+
+// Goal: a lock is written to, so it is no link that somebody put in its place.
+TEST_F(OwnPlace, ALockFileThatIsALinkIsNotWrittenThrough) {
+    fs::create_directory(folder_ / "1");
+    const fs::path precious = folder_ / "precious", lock = path_.string() + "-lock";
+    write_bytes(precious, "something else of the user's");
+    for (const bool symbolic : {true, false}) {
+        fs::remove(lock);
+        if (symbolic)
+            fs::create_symlink(precious, lock);
+        else
+            fs::create_hard_link(precious, lock);
+        WriterLock writer{path_};
+        EXPECT_TRUE(writer.acquire(std::chrono::milliseconds{0})) << "SQLite's own lock still guards the file";
+        EXPECT_EQ(bytes_of(precious), "something else of the user's");
+        EXPECT_EQ(writer.holder(), "");
+    }
 }
 
 TEST_F(OwnPlace, OnSharedFileSystemsRecordsGoToSpoolFilesThatReadersMerge) {
