@@ -41,6 +41,7 @@ void Store::put_alias(const DeviceIdentity& one, const DeviceIdentity& other) {
     if (one.vendor != other.vendor || one.limits.cc != other.limits.cc)
         throw Error{Error::Kind::usage, fmt::format("'{}' (sm_{}) and '{}' (sm_{}) are not the same silicon", one.name,
                                                     one.limits.cc, other.name, other.limits.cc)};
+    impl_->require_kept();
     impl_->write(false, [&] {
         Database& db = impl_->tune();
         intern(db, one);
@@ -54,6 +55,7 @@ void Store::put_alias(const DeviceIdentity& one, const DeviceIdentity& other) {
 
 bool Store::remove_alias(std::string_view fp, std::string_view other_fp) {
     bool removed = false;
+    impl_->require_kept();
     impl_->write(false, [&] {
         impl_->tune().query("DELETE FROM meta WHERE key = ?").bind(alias_key(fp, other_fp)).run();
         removed = impl_->tune().changes() > 0;

@@ -128,10 +128,11 @@ RunSummary Store::finish_run(RunId id, const RunEnd& end) {
     return summary;
 }
 
-void Store::Impl::spool(const std::vector<Record>& records) {
-    if (!records.empty() && write_spool(spool_folder(opened.path), records).empty())
-        throw Error{Error::Kind::store,
-                    fmt::format("no spool file could be written in '{}'", shown(spool_folder(opened.path)))};
+void Store::Impl::spool(std::span<const Record> records) {
+    for (; !records.empty(); records = records.subspan(std::min(records.size(), most_spooled)))
+        if (write_spool(spool_folder(opened.path), records.first(std::min(records.size(), most_spooled))).empty())
+            throw Error{Error::Kind::store,
+                        fmt::format("no spool file could be written in '{}'", shown(spool_folder(opened.path)))};
 }
 
 void Store::Impl::store_end(const ActiveRun& run, const std::vector<Record>& records, RunSummary& summary) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <string_view>
 
 #include "autotune/error.h"
+#include "cache/store/crc32.h"
 #include "cache/store/file.h"
 #include "cache/store/json.h"
 #include "cache/store/location.h"
@@ -39,6 +41,16 @@ std::vector<fs::path> spool_files(const fs::path& folder) {
         if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
     std::sort(files.begin(), files.end());
     return files;
+}
+
+std::int64_t spool_mark(const fs::path& folder) {
+    const std::size_t count = spool_files(folder).size();
+    struct stat status {};
+    if (count == 0 || ::stat(folder.c_str(), &status) != 0) return 0;
+    // Files come and go by their names only, so the folder's time is that of the newest. It ticks with the system's
+    // timer, hence the count.
+    const std::string text = fmt::format("{} {} {}", count, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+    return std::int64_t{crc32(text) >> 2 | 0x4000'0000} << 32;
 }
 
 std::optional<SpoolContents> read_spool(const fs::path& file, Writers writers) {

@@ -20,6 +20,9 @@ std::filesystem::path write_spool(const std::filesystem::path& folder, std::span
 /// The spool files there are, oldest name first.
 std::vector<std::filesystem::path> spool_files(const std::filesystem::path& folder);
 
+/// A number of 2^62 or more that changes with the files; 0: there are none.
+std::int64_t spool_mark(const std::filesystem::path& folder);
+
 struct SpoolContents {
     std::vector<Record> records{};
     std::size_t refused = 0;  ///< lines that are no records, or records of a newer program
@@ -31,6 +34,8 @@ std::optional<SpoolContents> read_spool(const std::filesystem::path& file, Write
 /// A file of more bytes is not read, and a longer line is no record.
 inline constexpr std::uint64_t most_spool_bytes = 256 << 20;
 inline constexpr std::size_t longest_spool_line = 1 << 20;
+/// So many records make no file that is too large.
+inline constexpr std::size_t most_spooled = 10'000;
 
 /// Renames a file that has lines nobody here can read, so that it is not read again and not lost either: NAME.refused.
 /// Returns the new path; empty when that failed.

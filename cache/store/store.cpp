@@ -57,7 +57,10 @@ std::int64_t Store::generation() const {
     return impl_->ask([&]() -> std::int64_t {
         Database& file = impl_->on_disk ? *impl_->on_disk : impl_->opened.tune;
         if (file.moved()) return -1;
-        return file.integer_of("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'generation'").value_or(0);
+        const auto written = file.integer_of("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'generation'");
+        // A reader has what lies in spool files as well.
+        const bool reads_spools = impl_->options.mode == Mode::read && !impl_->opened.path.empty();
+        return written.value_or(0) + (reads_spools ? spool_mark(spool_folder(impl_->opened.path)) : 0);
     });
 }
 
@@ -225,13 +228,18 @@ std::size_t Store::put(std::span<const Record> records) {
         standing = impl_->put_rows(records);
         if (standing > 0) impl_->count_generation();
     });
+    if (impl_->opened.where == Opened::Where::spool) impl_->spool(records);
     return standing;
 }
 
-void Store::transact(const std::function<void(Database& tune)>& body) {
-    if (!impl_->opened.may_write && impl_->options.mode != Mode::memory)
-        throw Error{Error::Kind::store, fmt::format("{} cannot be written: {}", impl_->name(), impl_->opened.state),
+void Store::Impl::require_kept() const {
+    if (!opened.may_write && options.mode != Mode::memory)
+        throw Error{Error::Kind::store, fmt::format("{} cannot be written: {}", name(), opened.state),
                     "name a database on a local disk with --db"};
+}
+
+void Store::transact(const std::function<void(Database& tune)>& body) {
+    impl_->require_kept();
     impl_->write(false, [&] {
         impl_->remove_broken();
         body(impl_->tune());
@@ -244,6 +252,7 @@ void Store::inspect(const std::function<void(Database& tune)>& body) const {
 }
 
 void Store::put_negative(const Negative& negative, const Environment& environment) {
+    if (impl_->opened.where == Opened::Where::spool) impl_->require_kept();  // spool files hold records only
     impl_->write(false, [&] {
         Database& db = impl_->tune();
         const auto device = db.integer_of("SELECT id FROM device WHERE fp = ?", negative.device_fp);
@@ -270,6 +279,7 @@ void Store::strike_negative(const Negative& negative) {
                one.source.hash() == negative.source.hash();
     });
     if (!refused) return;  // as nearly always: then nothing is written
+    if (impl_->opened.where == Opened::Where::spool) impl_->require_kept();
     impl_->write(false, [&] {
         Database& db = impl_->tune();
         const auto device = db.integer_of("SELECT id FROM device WHERE fp = ?", negative.device_fp);

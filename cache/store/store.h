@@ -183,8 +183,8 @@ public:
     std::filesystem::path binaries_folder() const;
     /// "tune.db in rollback mode", "memory: ~/.cache is not writable", "spool files: ~/.cache is on NFS": for `doctor`.
     std::string state() const;
-    /// 0 before anything was written; changes with every write of any process to the records. -1 once another file
-    /// stands in this one's place: open it anew.
+    /// 0 before anything was written; changes with every write of any process to the records, and for a reader with
+    /// the spool files. -1 once another file stands in this one's place: open it anew.
     std::int64_t generation() const;
 
     // -- a search writes. Each throws Error{store} when the row could not be kept, after spooling what finish_run held.
@@ -194,9 +194,11 @@ public:
     /// Derives records (within 3 % of the best, at most 8, none tainted) and negatives; also when interrupted. A set of
     /// records that the total order ranks higher stays. What was timed is no negative any more.
     RunSummary finish_run(RunId run, const RunEnd& end);
-    /// Puts records of elsewhere (a spool, an import) under the same rule; returns how many of them now stand.
+    /// Puts records of elsewhere (a spool, an import) under the same rule; returns how many of them now stand. Where
+    /// records go to spool files, so do these.
     std::size_t put(std::span<const Record> records);
     /// Nothing happens where nothing is stored of the device or the problem: so nothing can be dispatched wrongly.
+    /// Throws Error{store} where records go to spool files, which hold none of these, and so does what strikes one.
     void put_negative(const Negative& negative, const Environment& environment);
     /// The config is refused no longer on that problem; its ending is not looked at.
     void strike_negative(const Negative& negative);
@@ -220,7 +222,7 @@ public:
 
     // -- one silicon under two fingerprints, as where two drivers tell its memory clock differently
     /// What was measured on either counts for both from now on, in this database and those that are read with it.
-    /// Throws Error{usage} where their capabilities differ, Error{store} when it could not be kept.
+    /// Throws Error{usage} where their capabilities differ, Error{store} when it could not be kept, as in spool files.
     void put_alias(const DeviceIdentity& one, const DeviceIdentity& other);
     /// Whether there was one.
     bool remove_alias(std::string_view fp, std::string_view other_fp);

@@ -78,6 +78,8 @@ struct Store::Impl {
     /// The spool files, one after another. Those that others may have put there, or that cannot be read, wait, which is
     /// said.
     void read_spools(const std::function<void(const std::filesystem::path& file, const SpoolContents&)>& sink) const;
+    /// Throws where what is written would be in this process alone though it is meant for others.
+    void require_kept() const;
 
     // runs.cpp
     ActiveRun& run_at(RunId id);
@@ -91,7 +93,7 @@ struct Store::Impl {
     std::size_t put_negatives(const ActiveRun& run);
     bool make_room_for_predictions(const ActiveRun& run, const Record& best);
     void store_end(const ActiveRun& run, const std::vector<Record>& records, RunSummary& summary);
-    void spool(const std::vector<Record>& records);
+    void spool(std::span<const Record> records);
     std::vector<std::pair<Config, Outcome>> known(const RunStart& start, bool predicted);
 };
 

@@ -381,6 +381,29 @@ TEST_F(OwnPlace, ALockFileThatIsALinkIsNotWrittenThrough) {
     }
 }
 
+// Goal: nothing is lost where records go to spool files. Method: what other processes read, after each kind of write.
+TEST_F(OwnPlace, WhatCannotBeSpooledIsRefusedAndTheRestIsSpooled) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    Store store = Store::open({.warn = {}, .spool_only = true});
+    const std::vector<Record> records{record(2048, 20.0), record(4096, 20.0)};
+    store.put(records);
+    EXPECT_EQ(open(Store::Mode::read).records({}, today()).size(), 3u);
+
+    const Negative negative{.device_fp = device().fp,
+                            .source = templates().front(),
+                            .problem_key = problem().key,
+                            .config = config(256),
+                            .ending = Ending::wrong_result,
+                            .environment = environment()};
+    EXPECT_THROW(store.put_negative(negative, environment()), Error);
+    EXPECT_THROW(store.put_alias(device("h200"), device("other")), Error);
+    EXPECT_THROW(store.remove_alias("h200", "other"), Error);
+    EXPECT_TRUE(store.aliases().empty());
+    open().put_negative(negative, environment());
+    Store spooling = Store::open({.warn = {}, .spool_only = true});
+    EXPECT_THROW(spooling.strike_negative(negative), Error);
+}
+
 TEST_F(OwnPlace, OnSharedFileSystemsRecordsGoToSpoolFilesThatReadersMerge) {
     const auto shared = [this](Store::Mode mode) {
         return Store::open(
@@ -455,6 +478,23 @@ TEST_F(OwnPlace, AReaderWithSpoolFilesStillSeesThatTheDatabaseChanges) {
     const Record another = record(4096, 20.0);
     open().put({&another, 1});
     EXPECT_NE(reader.generation(), before);
+}
+
+TEST_F(OwnPlace, AReaderSeesThatSpoolFilesCome) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    const Record another = record(4096, 20.0);
+    for (const bool file_is_there : {true, false}) {
+        if (!file_is_there) fs::remove(path_);
+        std::set<std::int64_t> seen;
+        for (int files = 0; files < 3; ++files) {
+            const Store reader = open(Store::Mode::read);
+            const std::int64_t before = reader.generation();
+            EXPECT_TRUE(seen.insert(before).second);
+            EXPECT_EQ(reader.generation(), before) << "nothing has changed";
+            write_spool(folder_ / "1/spool", {&another, 1});
+            EXPECT_NE(reader.generation(), before);
+        }
+    }
 }
 
 TEST_F(OwnPlace, AReaderSeesThatAnotherFileTookOver) {
