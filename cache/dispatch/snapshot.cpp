@@ -214,7 +214,7 @@ Snapshot Snapshot::read(std::span<const LayeredStore> stores, std::string_view o
         try {
             for (const std::string& fp : device_fps) {
                 builder.next_scan(layered.layer);
-                layered.store->scan({.op = std::string{op}, .device_fp = fp, .with_problem_json = false}, today,
+                layered.store->scan({.op = std::string{op}, .device_fp = fp, .with_problem = false}, today,
                                     [&](const RecordView& view) { builder.add(view); });
             }
         } catch (const std::exception&) {

@@ -132,16 +132,6 @@ void read_problem_json(const json& in, ProblemIdentity& problem) {
     problem.json = in.at("key").dump();
 }
 
-bool is_problem_json(std::string_view text) noexcept {
-    try {
-        ProblemIdentity problem;
-        read_problem_json(json::parse(text), problem);
-        return true;
-    } catch (const std::exception&) {
-        return false;
-    }
-}
-
 json device_attributes(const DeviceIdentity& device) {
     const DeviceLimits& limits = device.limits;
     return {{"memory_khz", device.memory_khz},

@@ -26,7 +26,6 @@ Config config_from_json(std::string variant, const nlohmann::json& json);
 /// {"fields":[["rows",4096],...],"key":{...}}
 nlohmann::json to_json(const ProblemIdentity& problem);
 void read_problem_json(const nlohmann::json& json, ProblemIdentity& problem);
-bool is_problem_json(std::string_view text) noexcept;
 
 /// What the device table has no column for.
 nlohmann::json device_attributes(const DeviceIdentity& device);

@@ -42,10 +42,10 @@ void check_references(Database& tune, std::vector<std::string>& faults) {
                                      row.text(0), row.text(1)));
 }
 
-/// Rows that many records share and that carry their own hash; one that fails makes all its records misses.
+/// Rows that many records share; one that cannot be read, or does not fit its hash, makes all its records misses.
 void check_hashes(Database& tune, std::vector<std::string>& faults) {
     Entities entities{tune};
-    const auto check_all = [&](const char* table, const auto& is_sound, const char* fault = "does not fit its hash") {
+    const auto check_all = [&](const char* table, const char* fault, const auto& is_sound) {
         std::vector<std::int64_t> ids;
         {
             Query row = tune.query(fmt::format("SELECT id FROM {}", table));
@@ -54,11 +54,12 @@ void check_hashes(Database& tune, std::vector<std::string>& faults) {
         for (const std::int64_t id : ids)
             if (!is_sound(id)) faults.push_back(fmt::format("row {} of '{}' {}", id, table, fault));
     };
-    check_all("config", [&](std::int64_t id) { return entities.config(id) != nullptr; });
-    check_all("template", [&](std::int64_t id) { return entities.source(id) != nullptr; });
-    check_all(
-        "problem", [&](std::int64_t id) { return entities.problem(id).has_value(); }, "says nothing that can be read");
-    check_all("env", [&](std::int64_t id) { return entities.environment(id) != nullptr; });
+    constexpr const char *hash = "does not fit its hash", *text = "says nothing that can be read";
+    check_all("config", hash, [&](std::int64_t id) { return entities.config(id) != nullptr; });
+    check_all("template", hash, [&](std::int64_t id) { return entities.source(id) != nullptr; });
+    check_all("env", hash, [&](std::int64_t id) { return entities.environment(id) != nullptr; });
+    check_all("device", text, [&](std::int64_t id) { return entities.device(id) != nullptr; });
+    check_all("problem", text, [&](std::int64_t id) { return entities.problem(id).has_value(); });
 }
 
 }  // namespace

@@ -114,14 +114,21 @@ public:
         return true;
     }
 
-    /// No checksum covers what a problem says for people, and whoever makes a record of the row reads it.
-    bool text_is_sound(const RecordView& view) {
-        if (!text_seen_ || view.id.problem != text_of_) {
-            text_sound_ = is_problem_json(view.problem_json);
-            text_of_ = view.id.problem;
-            text_seen_ = true;
+    /// The problem as people are told it, which is beside the checksum; null: its text is damaged.
+    const ProblemIdentity* problem(const RecordView& view, std::string_view text) {
+        if (told_id_ != view.id.problem || !told_) {
+            told_id_ = view.id.problem;
+            told_.emplace(ProblemIdentity{.op = view.source->op,
+                                          .key = {view.problem_key.begin(), view.problem_key.end()},
+                                          .json = {},
+                                          .fields = {}});
+            try {
+                read_problem_json(parse_json(text), *told_);
+            } catch (const std::exception&) {
+                told_.reset();
+            }
         }
-        return text_sound_;
+        return told_ ? &*told_ : nullptr;
     }
 
 private:
@@ -156,8 +163,8 @@ private:
     std::int64_t problem_ = 0;
     std::uint32_t problem_crc_ = 0;
     bool any_ = false;
-    std::int64_t text_of_ = 0;
-    bool text_seen_ = false, text_sound_ = false;
+    std::int64_t told_id_ = 0;
+    std::optional<ProblemIdentity> told_;
 };
 
 constexpr std::string_view record_columns =
@@ -193,15 +200,15 @@ bool read_record(Query& row, SharedParts& shared, bool with_text, RecordView& vi
     view.tuned_at = row.integer(16);
     view.crc = static_cast<std::uint32_t>(row.integer(17));
     view.problem_key = row.blob(18);
-    if (with_text) view.problem_json = row.text(19);
-    if (with_text && !shared.text_is_sound(view)) return false;
     CrcParts parts;
     if (!shared.fill(view, row.integer(4), row.integer(15), parts)) return false;
     const std::array<std::int64_t, 13> numbers{
         view.id.nvrtc_major, view.id.nvrtc_minor,          view.id.rank,   view.time_ns,    view.low_ns, view.high_ns,
         view.samples,        view.default_ns.value_or(-1), view.evaluated, view.space_size, effort,      verified,
         view.tuned_at};
-    return crc_of_row(parts, numbers, view.max_error) == view.crc;
+    if (crc_of_row(parts, numbers, view.max_error) != view.crc) return false;
+    if (with_text) view.problem = shared.problem(view, row.text(19));
+    return !with_text || view.problem;
 }
 
 void scan_predictions(Database& database, const RecordQuery& query, const Today& today,
@@ -226,7 +233,6 @@ void scan_predictions(Database& database, const RecordQuery& query, const Today&
                                .problem = row.integer(1),
                                .rank = static_cast<int>(row.integer(3))},
                         .problem_key = key,
-                        .problem_json = row.text(9),
                         .time_ns = row.integer(5),
                         .low_ns = row.integer(5),
                         .high_ns = row.integer(5),
@@ -241,9 +247,9 @@ void scan_predictions(Database& database, const RecordQuery& query, const Today&
                 .first->second;
         CrcParts parts;
         if (!shared.fill(view, row.integer(4), row.integer(7), parts)) continue;
-        if (query.with_problem_json && !shared.text_is_sound(view)) continue;
         if (!query.device_fp.empty() && view.device->fp != query.device_fp) continue;
-        sink(view);
+        view.problem = shared.problem(view, row.text(9));
+        if (view.problem) sink(view);
     }
 }
 
@@ -262,7 +268,7 @@ void scan_records(Database& database, const RecordQuery& query, const Today& tod
     }
     Entities entities{database};
     Staleness staleness{today};
-    const std::string sql = fmt::format("{}{}{}{}", record_columns, query.with_problem_json ? problem_text : "",
+    const std::string sql = fmt::format("{}{}{}{}", record_columns, query.with_problem ? problem_text : "",
                                         record_tables, problem ? " AND r.problem = ?3" : "");
     for (const std::int64_t device : devices)
         for (const std::int64_t source : sources) {
@@ -274,7 +280,7 @@ void scan_records(Database& database, const RecordQuery& query, const Today& tod
                 row.bind(device, source);
             while (row.step()) {
                 RecordView view{.id = {.device = device, .source = source}, .default_ns = {}};
-                if (read_record(row, shared, query.with_problem_json, view))
+                if (read_record(row, shared, query.with_problem, view))
                     sink(view);
                 else
                     broken(view.id);
@@ -320,7 +326,7 @@ Record to_record(const RecordView& view) {
     Record r{.id = view.id,
              .device = *view.device,
              .source = *view.source,
-             .problem = {},
+             .problem = *view.problem,
              .environment = *view.environment,
              .run = *view.run,
              .config = *view.config,
@@ -329,9 +335,6 @@ Record to_record(const RecordView& view) {
              .model_version = {},
              .stale = {}};
     const auto us = [](std::int64_t ns) { return static_cast<double>(ns) / 1000.0; };
-    r.problem.op = view.source->op;
-    r.problem.key.assign(view.problem_key.begin(), view.problem_key.end());
-    read_problem_json(nlohmann::json::parse(view.problem_json), r.problem);
     r.time_us = us(view.time_ns);
     r.low_us = us(view.low_ns);
     r.high_us = us(view.high_ns);

@@ -136,6 +136,41 @@ std::int64_t intern(Database& database, std::string_view op, const Config& confi
         });
 }
 
+void mend(Database& database, std::int64_t id, const DeviceIdentity& d) {
+    if (Entities{database}.device(id)) return;
+    database.query("UPDATE device SET attrs_json = ? WHERE id = ?").bind(attributes_text(d), id).run();
+}
+
+void mend(Database& database, std::int64_t id, const Environment& e) {
+    if (Entities{database}.environment(id)) return;
+    database
+        .query(
+            "UPDATE env SET nvrtc_major = ?, nvrtc_minor = ?, driver = ?, runtime = ?, emulator = ?, tool_version = ?, "
+            "os = ? WHERE id = ?")
+        .bind(e.nvrtc_major, e.nvrtc_minor, e.driver, e.runtime, e.emulator, e.tool_version, e.os, id)
+        .run();
+}
+
+void mend(Database& database, std::int64_t id, const TemplateIdentity& t) {
+    if (Entities{database}.source(id)) return;
+    database
+        .query(
+            "UPDATE template SET op = ?, variant = ?, source_hash = ?, space_hash = ?, abi = ?, manifest_json = ? "
+            "WHERE id = ?")
+        .bind(t.op, t.variant, t.source_hash, t.space_hash, t.abi, t.manifest, id)
+        .run();
+}
+
+void mend(Database& database, std::int64_t id, const ProblemIdentity& p) {
+    if (Entities{database}.problem(id)) return;
+    database.query("UPDATE problem SET text_json = ? WHERE id = ?").bind(dumped(to_json(p)), id).run();
+}
+
+void mend(Database& database, std::int64_t id, const Config& config) {
+    if (Entities{database}.config(id)) return;
+    database.query("UPDATE config SET body_json = ? WHERE id = ?").bind(dumped(to_json(config)), id).run();
+}
+
 std::int64_t insert_run(Database& database, const RunInfo& r, std::int64_t device, std::int64_t environment,
                         std::int64_t problem, bool predicted) {
     database

@@ -30,6 +30,14 @@ std::int64_t insert_run(Database& database, const RunInfo& info, std::int64_t de
 /// What the device table has no column for, as its attrs_json.
 std::string attributes_text(const DeviceIdentity& device);
 
+/// Write a row anew that is damaged. Who comes to it by its key knows what it says; else all that hangs on it would be
+/// a miss for ever.
+void mend(Database& database, std::int64_t id, const DeviceIdentity& device);
+void mend(Database& database, std::int64_t id, const Environment& environment);
+void mend(Database& database, std::int64_t id, const TemplateIdentity& source);
+void mend(Database& database, std::int64_t id, const ProblemIdentity& problem);
+void mend(Database& database, std::int64_t id, const Config& config);
+
 /// Whether the expression holds over the problem's key fields; an empty one does, one that has no value there does not.
 bool matches(const Expression& where, const ProblemIdentity& problem);
 
@@ -109,6 +117,7 @@ void scan_problem(Database& database, const RecordKey& id, const std::function<v
                   const std::function<void(const RecordKey&)>& broken);
 /// The row at a key, which may hold anything; nullopt when it is absent or broken.
 std::optional<Record> record_at(Database& database, const RecordKey& key);
+/// Of a view with its problem.
 Record to_record(const RecordView& view);
 
 /// Puts the row where none is; false: there is one. The ids are of interned rows.

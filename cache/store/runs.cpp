@@ -63,7 +63,13 @@ void Store::Impl::register_run(ActiveRun& run) {
     run.device = intern(tune(), run.start.device);
     run.environment = intern(tune(), run.start.environment);
     run.problem = intern(tune(), run.start.problem);
-    for (const TemplateIdentity& t : run.start.templates) run.sources[t.variant] = intern(tune(), t);
+    for (const TemplateIdentity& t : run.start.templates) {
+        run.sources[t.variant] = intern(tune(), t);
+        mend(tune(), run.sources[t.variant], t);
+    }
+    mend(tune(), run.device, run.start.device);
+    mend(tune(), run.environment, run.start.environment);
+    mend(tune(), run.problem, run.start.problem);
     run.row = insert_run(tune(), run.start.info, run.device, run.environment, run.problem, run.predicts());
 }
 
@@ -160,6 +166,7 @@ void Store::Impl::store_end(const ActiveRun& run, const std::vector<Record>& rec
     });
     if (summary.kept_better) return;
     for (const RecordKey& key : rows) remove(key);  // ranks of one search belong together
+    for (const Record& record : records) mend(tune(), intern(tune(), record.source.op, record.config), record.config);
     summary.records = put_rows(records);
 }
 

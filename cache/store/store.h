@@ -87,8 +87,8 @@ struct RecordQuery {
     Expression where{};         ///< over the problem's key fields, such as "cols >= 4096"; unknown names: no match
     bool winners_only = false;  ///< rank 0 only
     bool predicted = false;     ///< predictions in place of measurements
-    /// Of a scan: false leaves RecordView::problem_json empty, which saves a copy of it a row.
-    bool with_problem_json = true;
+    /// Of a scan: false leaves RecordView::problem null, which saves reading what people are told of it.
+    bool with_problem = true;
 };
 
 /// A record as a scan meets it: its parts are shared by many and live as long as the call of the sink.
@@ -100,7 +100,7 @@ struct RecordView {
     const RunInfo* run = nullptr;
     const Config* config = nullptr;
     std::span<const std::byte> problem_key{};
-    std::string_view problem_json{};  ///< to_json(ProblemIdentity)
+    const ProblemIdentity* problem = nullptr;
     std::int64_t time_ns = 0, low_ns = 0, high_ns = 0;
     std::optional<std::int64_t> default_ns{};
     std::int64_t samples = 0, evaluated = 0, space_size = 0, tuned_at = 0;

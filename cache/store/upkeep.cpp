@@ -61,7 +61,7 @@ std::vector<RecordKey> doomed_records(Database& tune, const PruneRules& rules, c
                                       std::int64_t before) {
     std::vector<RecordKey> keys;
     scan_records(
-        tune, {.with_problem_json = false}, today,
+        tune, {.with_problem = false}, today,
         [&](const RecordView& view) {
             const bool stale = rules.stale && !view.stale.empty() && is_known(today, view.source->op);
             if (stale || (rules.older_than && view.tuned_at < before)) keys.push_back(view.id);
@@ -121,7 +121,7 @@ Statistics Upkeep::statistics(const Today& today) const {
         out.spool_files = spool_files(spool_folder(path)).size();
     }
     std::map<std::pair<std::string, std::string>, std::pair<StoredGroup, std::set<std::int64_t>>> groups;
-    store_.scan({.with_problem_json = false}, today, [&](const RecordView& view) {
+    store_.scan({.with_problem = false}, today, [&](const RecordView& view) {
         auto& [group, problems] = groups[{view.source->op, view.device->fp}];
         if (group.records++ == 0) {
             group.op = view.source->op;

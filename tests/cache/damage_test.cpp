@@ -253,6 +253,40 @@ TEST_F(OwnPlace, AProblemWhoseWordsAreDamagedCostsItsRecordsAndNothingElse) {
     EXPECT_EQ(open(Store::Mode::read).records({.predicted = true}, today()).size(), 1u);
 }
 
+// Goal: what people are told of a problem, which no checksum covers, may be damaged like all else: its records are
+// misses, the damage is found, and the next search of the problem mends it.
+TEST_F(OwnPlace, ADamagedTextOfAProblemIsFoundAndTheNextSearchMendsIt) {
+    const std::string deep = "{\"fields\":[],\"key\":" + std::string(200'000, '[') + std::string(200'000, ']') + "}";
+    for (const std::string& text : {std::string{"{\"fields\":[[\"n\",10"}, std::string{"{}"}, deep}) {
+        {
+            search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
+            search(*std::make_unique<Store>(open()), start(2048), {{config(64), 5.0}});
+        }
+        execute(path_, ("UPDATE problem SET text_json = '" + text + "' WHERE d0 = 1024").c_str());
+        Store store = open();
+        EXPECT_EQ(store.records({}, today()).size(), 1u);
+        EXPECT_EQ(store.check().size(), 2u) << "the problem's row, and the record of it";
+        EXPECT_EQ(search(store, start(), {{config(128), 40.0}}).records, 1u);
+        EXPECT_EQ(store.records({}, today()).size(), 2u);
+        EXPECT_TRUE(store.check().empty());
+    }
+}
+
+TEST_F(OwnPlace, DamagedRowsThatRecordsShareAreMendedByTheNextSearch) {
+    for (const char* damage : {"UPDATE config SET body_json = replace(body_json, '256', '928')",
+                               "UPDATE device SET attrs_json = '{\"uuid\":'", "UPDATE env SET os = 'Minix'",
+                               "UPDATE template SET source_hash = 'ab' WHERE source_hash = 'aa'"}) {
+        { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+        execute(path_, damage);
+        Store store = open();
+        EXPECT_TRUE(store.records({}, today()).empty()) << damage;
+        EXPECT_FALSE(store.check().empty()) << damage;
+        search(store, start(), {{config(256), 40.0}});
+        ASSERT_EQ(store.records({}, today()).size(), 1u) << damage;
+        EXPECT_TRUE(store.check().empty()) << damage;
+    }
+}
+
 TEST_F(OwnPlace, AFolderThatCannotBeWrittenMeansMemoryAndOneWarning) {
     if (::geteuid() == 0) GTEST_SKIP() << "root may write anywhere";
     fs::permissions(folder_.path(), fs::perms::owner_read | fs::perms::owner_exec);

@@ -18,7 +18,7 @@ using namespace autotune::fuzzing;
 
 void read_all(const fs::path& path) {
     Store store = Store::open({.path = path, .mode = Store::Mode::read});
-    or_error([&] { store.scan({.with_problem_json = false}, {}, [](const RecordView&) {}); });
+    or_error([&] { store.scan({.with_problem = false}, {}, [](const RecordView&) {}); });
     or_error([&] { (void)store.records({}, {}); });
     or_error([&] { (void)store.records({.predicted = true}, {}); });
     or_error([&] {
