@@ -138,10 +138,13 @@ void Store::Impl::write(bool in_trials, const std::function<void()>& body) {
         try {
             std::optional<WriterTurn> turn;
             if (lock && !turn.emplace(*lock, patience).held()) throw locked_error(in_trials, lock->holder());
-            Transaction transaction{in_trials ? trials() : tune()};
+            Database& file = in_trials ? trials() : tune();
+            file.patience(patience);
+            Transaction transaction{file};
             body();
             transaction.commit();
             patience = options.patience;
+            file.patience(patience);
             return;
         } catch (const DatabaseFailure& failure) {
             // It is our turn among the writers of this program, so it is another that holds the file.

@@ -648,6 +648,23 @@ TEST_F(OwnPlace, AFileThatAnotherProgramLocksIsNotBlamedOnUs) {
     EXPECT_EQ(store.fold_spools(), 1u);
 }
 
+// Goal: one long wait a run is enough, whoever holds the file.
+TEST_F(OwnPlace, AFileThatAnotherProgramKeepsIsWaitedForOnce) {
+    using Clock = std::chrono::steady_clock;
+    Store store = Store::open({.warn = {}, .patience = std::chrono::milliseconds{1500}});
+    const RunId run = store.begin_run(start());
+    sqlite3* other = nullptr;
+    ASSERT_EQ(sqlite3_open(trials_path(path_).c_str(), &other), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+    EXPECT_THROW(store.record_trial(run, config(256), timed(50.0)), Error);
+    const auto begun = Clock::now();
+    for (int i = 0; i < 3; ++i) EXPECT_THROW(store.record_trial(run, config(256), timed(50.0)), Error);
+    EXPECT_LT(Clock::now() - begun, std::chrono::milliseconds{1500});
+    sqlite3_close(other);
+    store.record_trial(run, config(256), timed(50.0));
+    EXPECT_EQ(store.trials(run).size(), 1u);
+}
+
 // -- files that were named
 
 class NamedFile : public testing::Test {
