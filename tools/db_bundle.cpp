@@ -94,7 +94,8 @@ int run_db_bundle(const BundleFlags& flags, const Request& request, Console& con
     if (flags.binaries) contents.binaries = stored_binaries(contents.records, session, store, console);
     if (flags.binaries && contents.binaries.empty())
         console.warning("no binary of these records and of today's sources is stored; autotune build makes some");
-    if (flags.anonymise) std::ranges::for_each(contents.records, anonymise);
+    if (flags.anonymise)
+        for (Record& record : contents.records) anonymise(record);
     const std::vector<std::byte> bytes = make_bundle(contents, key ? &*key : nullptr);
     if (!write_file_whole(flags.output, bytes))
         throw Error{Error::Kind::store, fmt::format("'{}' could not be written", shown(flags.output))};

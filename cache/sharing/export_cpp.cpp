@@ -69,8 +69,10 @@ std::string export_cpp(const Store& store, const ExportOptions& options, const s
         throw Error{Error::Kind::usage, fmt::format("'{}' is no name of a table in C++", name), "--name my_records"};
     std::string rows, gpus;
     std::map<std::string, std::string> names;  // of the GPUs in the file
-    for_each_record(store, options.filter, options.today, [&](const Record& record) {
-        if (record.predicted) return;
+    for_each_record(store, options.filter, options.today, [&](const Record& stored) {
+        if (stored.predicted) return;
+        Record record = stored;
+        if (options.anonymise) anonymise(record);
         const auto [at, is_new] = names.try_emplace(record.device.fp, fmt::format("{}_gpu_{}", name, names.size() + 1));
         if (is_new)
             gpus += fmt::format("inline constexpr autotune::EmbeddedDevice {}{};\n", at->second, gpu_of(record.device));

@@ -149,7 +149,9 @@ void fill_op_table(Database& db, const std::string& op, const std::vector<const 
     }
 }
 
-void fill_trials(Database& db, const Store& store, const RecordFilter& filter) {
+/// A reason is what a compiler or driver said, which may hold names of files: it is left out with the others.
+void fill_trials(Database& db, const Store& store, const ExportOptions& options) {
+    const RecordFilter& filter = options.filter;
     PlainTable table{db,
                      "trial",
                      {{"run", "INTEGER"},
@@ -165,14 +167,16 @@ void fill_trials(Database& db, const Store& store, const RecordFilter& filter) {
                       {"predicted", "INTEGER"},
                       {"ended", "TEXT"}}};
     std::map<std::string, std::int64_t> counts;
-    for (const StoredRun& run : store.runs(filter.op)) {
+    for (StoredRun& run : store.runs(filter.op)) {
         if (!filter.takes(run.device) || !filter.takes(run.problem)) continue;
+        if (options.anonymise) anonymise(run.device);
         for (const StoredTrial& trial : store.trials(run.id)) {
             const Outcome& outcome = trial.outcome;
             table.add({run.id, printable(run.problem.op), printable(run.device.name), printable(run.problem.text()),
                        static_cast<std::int64_t>(trial.ordinal), printable(trial.config.variant),
                        printable(trial.config.text()), std::string{info(outcome.ending).name},
-                       outcome.time_us > 0 ? Cell{outcome.time_us} : std::nullopt, printable(outcome.reason),
+                       outcome.time_us > 0 ? Cell{outcome.time_us} : std::nullopt,
+                       options.anonymise ? std::nullopt : Cell{printable(outcome.reason)},
                        static_cast<std::int64_t>(outcome.predicted), date_text(trial.ended)});
             ++counts[std::string{info(outcome.ending).name}];
         }
@@ -200,7 +204,7 @@ std::size_t export_flat(const Store& store, const ExportOptions& options, const 
             by_op[record.source.op].push_back(&record);
         }
         for (const auto& [op, of_it] : by_op) fill_op_table(db, op, of_it);
-        fill_trials(db, store, options.filter);
+        fill_trials(db, store, options);
         db.execute("COMMIT");
         db.query("VACUUM INTO ?").bind(file.making().string()).run();
     } catch (const DatabaseFailure& failure) {

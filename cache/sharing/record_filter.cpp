@@ -35,11 +35,15 @@ bool RecordFilter::takes(const ProblemIdentity& of) const {
     return matches(where, of);
 }
 
+void anonymise(DeviceIdentity& device) {
+    device.name = model_of(device);
+    device.pci_id.clear();
+    device.uuid.clear();
+}
+
 void anonymise(Record& record) {
     record.run.host_hash.clear();
-    record.device.name = model_of(record.device);
-    record.device.pci_id.clear();
-    record.device.uuid.clear();
+    anonymise(record.device);
 }
 
 void for_each_record(const Store& store, const RecordFilter& filter, const Today& today,

@@ -71,6 +71,23 @@ TEST(Export, AnonymisedNothingNamesAMachine) {
     EXPECT_THAT(text, HasSubstr("sm_90, 132 SMs"));
 }
 
+TEST(Export, AnonymisedTablesNameNoMachineEither) {
+    Store store = Store::in_memory();
+    store.put(some_records());
+    const RunId run = store.begin_run(start(1024));
+    Outcome outcome = failed(Ending::compile_failed);
+    outcome.reason = "/home/somebody/scale.cu:3: an identifier is undefined";
+    store.record_trial(run, config(64), outcome);
+    const Folder folder;
+    export_flat(store, {.anonymise = true}, folder / "flat.db");
+    const auto bytes = read_file_whole(folder / "flat.db").value();
+    const std::string text = std::string{reinterpret_cast<const char*>(bytes.data()), bytes.size()} +
+                             export_cpp(store, {.anonymise = true}, "records");
+    EXPECT_THAT(text, HasSubstr("compile_failed"));
+    EXPECT_THAT(text, HasSubstr("sm_90, 132 SMs"));
+    for (const char* name : {"NVIDIA", "H200", "somebody", "0000:65:00.0"}) EXPECT_THAT(text, Not(HasSubstr(name)));
+}
+
 TEST(Export, ADatabaseHoldsTheFilteredRowsAndIsOneForImport) {
     Store store = Store::in_memory(), other = Store::in_memory();
     store.put(some_records());
