@@ -94,7 +94,6 @@ RunStart start_of(const Instance& instance, const DeviceIdentity& device, const 
 RunEnd end_of(const Tuning& tuning, const DeviceIdentity& device) {
     RunEnd end{.evaluated = tuning.tried + tuning.resumed,
                .space_size = tuning.space_size,
-               .interrupted = tuning.interrupted,
                .method = tuning.preparation.method,
                .reference = tuning.preparation.reference};
     for (const Ranked& ranked : tuning.ranking) end.finalists.push_back(finalist_of(ranked, tuning));

@@ -48,7 +48,6 @@ struct RunEnd {
     std::vector<Finalist> finalists{};
     std::optional<double> default_us{};
     std::size_t evaluated = 0, space_size = 0;
-    bool interrupted = false;
     std::string method{}, reference{};  ///< as Preparation told them
     double power_w = 0, temperature_max = 0;
     std::string model_version{};  ///< of predictions

@@ -72,7 +72,7 @@ TEST(Store, AnInterruptedSearchKeepsItsBestTrials) {
     store.record_trial(run, config(64), timed(80.0));
     store.record_trial(run, config(128), failed(Ending::wrong_result));
     store.record_trial(run, config(256), timed(40.0));
-    const RunSummary summary = store.finish_run(run, {.evaluated = 3, .space_size = 64, .interrupted = true});
+    const RunSummary summary = store.finish_run(run, {.evaluated = 3, .space_size = 64});
     EXPECT_EQ(summary.records, 1u);
     EXPECT_EQ(summary.negatives, 1u);
     EXPECT_EQ(store.records({}, today()).front().config, config(256));
@@ -351,7 +351,7 @@ TEST(Store, ShowsARunWithItsTrials) {
     EXPECT_EQ(trial->outcome.reason, "it failed");
     EXPECT_EQ(trial->outcome.log.size(), 64u * 1024);
     EXPECT_FALSE(store.trial(run, 3));
-    store.finish_run(run, {.evaluated = 2, .space_size = 64, .interrupted = true});
+    store.finish_run(run, {.evaluated = 2, .space_size = 64});
     EXPECT_TRUE(store.run(run)->finished);
     EXPECT_EQ(store.runs("scale").size(), 1u);
     EXPECT_TRUE(store.runs("softmax").empty());
