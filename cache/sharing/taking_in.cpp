@@ -59,11 +59,8 @@ OpenedFile opened_bytes(std::vector<std::byte> bytes, const std::string& name, c
 }
 
 OpenedFile opened_file(const std::filesystem::path& path, const TakingInOptions& options) {
-    std::vector<std::byte> bytes = read_foreign_file(path, options.limits.bytes);
-    if (bytes.front() == std::byte{'{'} || is_bundle(bytes))
-        return opened_bytes(std::move(bytes), shown(path), options);
-    bytes = {};
-    return {.name = shown(path), .database = ForeignDatabase::open(path, options.limits), .lines = std::nullopt};
+    ForeignDatabase::require_settled(path);
+    return opened_bytes(read_foreign_file(path, options.limits.bytes), shown(path), options);
 }
 
 void count_row(TakenIn& report, Taken taken, std::size_t number, std::string_view op, const std::string& why,

@@ -125,7 +125,7 @@ struct ForeignDatabase::Deadline {
 ForeignDatabase::ForeignDatabase(Database database, std::string name)
     : database_{std::move(database)}, name_{std::move(name)} {}
 
-ForeignDatabase ForeignDatabase::open(const fs::path& path, const Limits& limits) {
+void ForeignDatabase::require_settled(const fs::path& path) {
     for (const char* companion : {"-wal", "-journal"}) {
         std::error_code error;
         const fs::path beside = path.string() + companion;
@@ -134,7 +134,6 @@ ForeignDatabase ForeignDatabase::open(const fs::path& path, const Limits& limits
                 shown(path), fmt::format("its last writes are still in '{}'", beside.filename().string()),
                 fmt::format("end the programs that use it, then: autotune query --db '{}'", path.string()));
     }
-    return of(read_foreign_file(path, limits.bytes), shown(path), limits);
 }
 
 ForeignDatabase ForeignDatabase::of(std::vector<std::byte> bytes, std::string name, const Limits& limits) {
@@ -146,7 +145,7 @@ ForeignDatabase ForeignDatabase::of(std::vector<std::byte> bytes, std::string na
     if (!copy) throw std::bad_alloc{};
     std::memcpy(copy, bytes.data(), bytes.size());
     const auto size = static_cast<sqlite3_int64>(bytes.size());
-    bytes = {};
+    std::vector<std::byte>{}.swap(bytes);  // an assignment would keep the memory
     foreign.guard(limits);
     if (sqlite3_deserialize(foreign.database_.handle(), "main", copy, size, size,
                             SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)

@@ -29,10 +29,10 @@ public:
         std::chrono::seconds time{120};  ///< that SQLite may work on it, in all
     };
 
-    /// Throws Error{usage} for what is no sound database of ours, naming it and the cause.
-    static ForeignDatabase open(const std::filesystem::path& path, const Limits& limits);
-    static ForeignDatabase open(const std::filesystem::path& path) { return open(path, Limits{}); }
-    /// The same for bytes that `name` stands for in messages.
+    /// Throws Error{usage} for a file whose last writes lie beside it: before its bytes are read, since a log that goes
+    /// meanwhile goes into the file.
+    static void require_settled(const std::filesystem::path& path);
+    /// Throws Error{usage} for what is no sound database of ours, by the name that stands for the bytes, and the cause.
     static ForeignDatabase of(std::vector<std::byte> bytes, std::string name, const Limits& limits);
 
     Database& database() noexcept { return database_; }
