@@ -88,16 +88,24 @@ private:
     std::vector<std::uint64_t> offsets_;
 };
 
-std::vector<std::pair<std::string, Value>> probe_values(const Op& op) {
-    std::vector<std::pair<std::string, Value>> values;
+ScalarArgument argument_of(const Value& value) noexcept {
+    if (const auto* real = std::get_if<double>(&value)) return *real;
+    const auto* whole = std::get_if<std::int64_t>(&value);
+    return whole ? *whole : std::int64_t{0};
+}
+
+/// A number for each scalar of the op that no other has, nor the scalar itself in this call.
+std::vector<ScalarArgument> probes_for(const Op& op, const FieldValues& actual) {
+    std::vector<ScalarArgument> probes;
     for (std::size_t i = 0; i < op.scalars.size(); ++i) {
-        const auto number = static_cast<std::int64_t>(10'007 + 16 * i);
-        if (info(op.scalars[i].dtype).floating)
-            values.emplace_back(op.scalars[i].name, static_cast<double>(number));
-        else
-            values.emplace_back(op.scalars[i].name, number);
+        const Scalar& scalar = op.scalars[i];
+        ScalarArgument probe{static_cast<std::int64_t>(10'007 + 16 * i)};
+        const auto now = std::ranges::find(actual, scalar.name, &FieldValues::value_type::first);
+        if (now != actual.end() && bits_of(argument_of(now->second), scalar.dtype) == bits_of(probe, scalar.dtype))
+            probe = ScalarArgument{probe.integer + 8};
+        probes.push_back(probe);
     }
-    return values;
+    return probes;
 }
 
 /// Arguments that are just a scalar are those that change with it: the same sequence with other scalars shows them.
@@ -109,10 +117,11 @@ void mark_scalars(Plan& plan, const Instance& instance, const Config& config, st
     if (scalars_given == 0 || std::ranges::count(deciding, false) == 0) return;
     Binding binding = instance.binding();
     binding.scalars = instance.scalars();
-    const auto probes = probe_values(op);
+    const std::vector<ScalarArgument> probes = probes_for(op, binding.scalars);
     for (std::size_t i = 0; i < op.scalars.size() && i < scalars_given; ++i)
         for (auto& [name, value] : binding.scalars)
-            if (name == op.scalars[i].name && !deciding[i]) value = probes[i].second;
+            if (name == op.scalars[i].name && !deciding[i])
+                value = info(op.scalars[i].dtype).floating ? Value{probes[i].real} : Value{probes[i].integer};
     const LaunchSequence probed =
         Instance::make(op, instance.problem().fields, instance.limits(), binding).launches(config, blocks);
     std::size_t at = 0;
@@ -124,13 +133,11 @@ void mark_scalars(Plan& plan, const Instance& instance, const Config& config, st
             std::uint64_t bits = 0;
             std::memcpy(&bits, value->bytes.data(), sizeof bits);
             if (bits == planned.bits) continue;
-            for (std::size_t i = 0; i < op.scalars.size(); ++i) {
-                const ScalarArgument probe{static_cast<std::int64_t>(10'007 + 16 * i)};
-                if (!deciding[i] && bits == bits_of(probe, op.scalars[i].dtype))
+            for (std::size_t i = 0; i < op.scalars.size(); ++i)
+                if (!deciding[i] && bits == bits_of(probes[i], op.scalars[i].dtype))
                     planned = {.kind = PlannedArgument::Kind::scalar,
                                .dtype = op.scalars[i].dtype,
                                .index = static_cast<std::uint16_t>(i)};
-            }
         }
 }
 

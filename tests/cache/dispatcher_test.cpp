@@ -123,6 +123,18 @@ TEST_F(Dispatching, ScalarsAndAddressesComeWithEachCall) {
     EXPECT_EQ(static_cast<std::uint32_t>(driver.launches[1].arguments[3]), std::bit_cast<std::uint32_t>(5.0f));
 }
 
+// A plan finds its scalars by what changes with them; it may not matter which number a first call brings.
+TEST_F(Dispatching, NoValueOfAScalarIsKeptForLaterCalls) {
+    for (int number = 9'900; number < 10'200; ++number) {
+        Dispatcher dispatcher{options()};
+        const Handle handle = dispatcher.prepare("scale");
+        launch(dispatcher, handle, 1024, nullptr, 0, number);
+        launch(dispatcher, handle, 1024, nullptr, 0, 5.0);
+        ASSERT_EQ(static_cast<std::uint32_t>(driver.launches.back().arguments[3]), std::bit_cast<std::uint32_t>(5.0f))
+            << "after a call with " << number;
+    }
+}
+
 TEST_F(Dispatching, RecordsAreOfOneAlignmentAndLayoutOnly) {
     tuned(1024, {{vector_config(8, 128), 40.0}});
     put_binary(vector_config(8, 128), 1024);
