@@ -6,6 +6,7 @@
 #include "autotune/error.h"
 #include "cache/dispatch/dispatcher_impl.h"
 #include "cache/sharing/embedded.h"
+#include "cache/store/database.h"
 #include "cache/store/location.h"
 #include "cache/store/opening.h"
 #include "device/identity.h"
@@ -176,8 +177,11 @@ Databases Dispatcher::Impl::open_databases() {
                 out.locked = true;
             else
                 log(fmt::format("{}; it is ignored", error.what()));
-        } catch (const std::exception&) {
-            out.locked = true;  // opened, and held by a writer when it was read
+        } catch (const DatabaseFailure& failure) {
+            if (failure.busy())
+                out.locked = true;  // opened, and held by a writer when it was read
+            else
+                log(fmt::format("'{}' is damaged ({}); it is ignored", shown(place.path), failure.what()));
         }
     }
     last_look = std::chrono::steady_clock::now();
@@ -220,8 +224,9 @@ void Dispatcher::Impl::look_for_news(Look look) {
             const std::int64_t generation = databases.stores[i].generation();
             changed = changed || databases.stores[i].path().empty() || generation != databases.generations[i];
             replaced = replaced || generation < 0;
-        } catch (const std::exception&) {
-            return;
+        } catch (const Error& error) {
+            if (error.help() == locked_help) return;
+            changed = true;  // opened anew it says what ails it, and keeps no news of the others back
         }
     }
     if (!changed) return;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <bit>
@@ -573,6 +574,64 @@ TEST_F(Dispatching, BinariesThatOthersMayHavePlacedAreNotLoaded) {
     EXPECT_TRUE(driver.loads.empty());
     ASSERT_FALSE(logged.empty());
     EXPECT_NE(logged.front().find("may be written to by others"), std::string::npos) << logged.front();
+}
+
+// Goal: where anybody may make files, a folder of binaries that comes later is looked at as one that was there.
+TEST_F(Dispatching, BinariesThatComeLaterAreJudgedToo) {
+    namespace fs = std::filesystem;
+    for (const bool folder_is_shared : {true, false}) {
+        const Folder sticky;
+        ASSERT_EQ(::chmod(sticky.path().c_str(), 01777), 0);
+        Dispatcher::Options given = options();
+        given.databases = {(sticky / "tune.db").string()};
+        driver.loads.clear();
+        Dispatcher dispatcher{given};
+        fs::copy(folder / "binaries", sticky / "binaries");
+        if (folder_is_shared)
+            fs::permissions(sticky / "binaries", fs::perms::all);
+        else
+            for (const auto& entry : fs::directory_iterator{sticky / "binaries"})
+                fs::permissions(entry.path(), fs::perms::all);
+        EXPECT_EQ(launch(dispatcher, dispatcher.prepare("scale"), 1024).rung, Rung::none);
+        EXPECT_TRUE(driver.loads.empty());
+        fs::remove_all(sticky / "binaries");
+        fs::copy(folder / "binaries", sticky / "binaries");
+        dispatcher.refresh();
+        EXPECT_TRUE(launch(dispatcher, dispatcher.prepare("scale"), 1024).launched) << "its own are loaded";
+    }
+}
+
+TEST_F(Dispatching, ADatabaseThatTurnsBadHidesNoNewsOfTheOthers) {
+    tuned(2048, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    const std::string bad = folder / "bad.db";
+    std::filesystem::copy_file(folder / "tune.db", bad);
+    Dispatcher::Options given = options();
+    given.databases.insert(given.databases.begin(), bad);
+    Dispatcher dispatcher{given};
+    const Handle handle = dispatcher.prepare("scale");
+    EXPECT_EQ(launch(dispatcher, handle, 1032).rung, Rung::nearest);
+    const auto size = std::filesystem::file_size(bad);
+    std::fstream{bad, std::ios::in | std::ios::out | std::ios::binary} << std::string(size, 'x');  // the same file
+    tuned(1032, {{vector_config(4, 128), 40.0}});
+    put_binary(vector_config(4, 128), 1024);
+    dispatcher.refresh();
+    EXPECT_EQ(launch(dispatcher, handle, 1032).rung, Rung::exact);
+    EXPECT_TRUE(std::ranges::any_of(logged, [](const std::string& line) { return line.find("bad.db") != line.npos; }));
+}
+
+TEST_F(Dispatching, RecordsThatComeInSpoolFilesAreNewsToo) {
+    tuned(2048, {{vector_config(8, 128), 40.0}});
+    put_binary(vector_config(8, 128), 1024);
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::nearest);
+    Store spooling = Store::open({.path = folder / "tune.db", .warn = {}, .spool_only = true});
+    const RunId run = spooling.begin_run(start(1024));
+    spooling.finish_run(run, {.finalists = {finalist(vector_config(8, 128), 40.0)}, .evaluated = 20, .space_size = 64});
+    std::this_thread::sleep_for(std::chrono::milliseconds{1100});
+    launch(dispatcher, handle, 4096);  // a new problem: then it looks
+    EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
 }
 
 TEST_F(Dispatching, ACallThatWasSeenBeforeAllocatesNothing) {
