@@ -121,7 +121,8 @@ struct Dispatcher::Impl {
     std::vector<std::optional<KnownDevice>> devices;
     std::map<std::string, OpKnowledge> knowledge;  ///< by op and fingerprint
     std::set<std::string> failed;                  ///< candidates that did not load or launch, by device
-    std::set<std::string, std::less<>> texts;      ///< of decisions: they live as long as the dispatcher
+    std::set<std::string, std::less<>> texts;      ///< of configs in decisions: they live as long as the dispatcher
+    std::set<std::string, std::less<>> reasons;    ///< likewise, up to a number of them
     std::set<std::string, std::less<>> said;       ///< log lines, each once
     std::map<std::string, Miss> missed;
     std::deque<WantedKernel> wanted;
@@ -230,6 +231,7 @@ struct Dispatcher::Impl {
     const KnownDevice& device_state(int device);
     void pin(const DecidedConfig& decided, int device);
     std::string_view kept_text(std::string text) { return *texts.insert(std::move(text)).first; }
+    std::string_view kept_reason(std::string why);
     void log(std::string sentence);
 
     // -- threads: they take the mutex, and end before all of the above does

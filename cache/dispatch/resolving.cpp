@@ -16,7 +16,7 @@ namespace autotune {
 
 namespace {
 
-constexpr std::size_t most_said = 4096;
+constexpr std::size_t most_said = 4096, most_whys = 16'384;
 /// Stored configs that a call looks at first: so many in a row seldom fail. If they do, it looks at all.
 constexpr std::size_t most_candidates = 4, all_candidates = ~std::size_t{};
 /// How long a reader waits for a writer's commit; the dispatcher comes back later rather than wait more.
@@ -265,7 +265,14 @@ const KnownDevice& Dispatcher::Impl::device_state(int device) {
 
 Decision Dispatcher::Impl::nothing(std::string why, CUresult error) {
     counters[Grace::stripe()].by_rung[static_cast<std::size_t>(Rung::none)].fetch_add(1, std::memory_order_relaxed);
-    return {.rung = Rung::none, .error = static_cast<int>(error), .why = kept_text(std::move(why))};
+    return {.rung = Rung::none, .error = static_cast<int>(error), .why = kept_reason(std::move(why))};
+}
+
+/// Most name the problem that they are of, and a server may meet new ones for ever.
+std::string_view Dispatcher::Impl::kept_reason(std::string why) {
+    if (const auto found = reasons.find(why); found != reasons.end()) return *found;
+    if (reasons.size() >= most_whys) return "explain() says why: more reasons were given than are kept";
+    return *reasons.insert(std::move(why)).first;
 }
 
 Instance Dispatcher::Impl::instance_of(const Call& call, const DeviceLimits& limits) const {
@@ -305,7 +312,7 @@ std::shared_ptr<Plan> Dispatcher::Impl::plan_of(const Call& call, const Instance
                       .imported = candidate.imported,
                       .distance = candidate.distance,
                       .config = kept_text(candidate.config.text()),
-                      .why = kept_text(std::move(why))};
+                      .why = kept_reason(std::move(why))};
     return plan;
 }
 

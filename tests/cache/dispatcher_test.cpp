@@ -13,6 +13,7 @@
 #include <fstream>
 #include <new>
 #include <numeric>
+#include <set>
 #include <thread>
 
 #include "autotune/error.h"
@@ -632,6 +633,26 @@ TEST_F(Dispatching, RecordsThatComeInSpoolFilesAreNewsToo) {
     std::this_thread::sleep_for(std::chrono::milliseconds{1100});
     launch(dispatcher, handle, 4096);  // a new problem: then it looks
     EXPECT_EQ(launch(dispatcher, handle, 1024).rung, Rung::exact);
+}
+
+// Goal: a server that meets new shapes for ever does not grow for ever by the reasons that it gave.
+TEST_F(Dispatching, ReasonsAreKeptUpToANumberOfThem) {
+    Dispatcher::Options given = options();
+    given.on_miss = OnMiss::fail;
+    given.log = {};
+    Dispatcher dispatcher{given};
+    const Handle handle = dispatcher.prepare("scale");
+    const Decision first = launch(dispatcher, handle, 4);
+    EXPECT_NE(first.why.find("n=4 "), std::string_view::npos) << first.why;
+    std::set<std::string_view> reasons;
+    for (std::int64_t n = 4; n <= 20'000; ++n) {
+        const Decision decision = launch(dispatcher, handle, n);
+        ASSERT_EQ(decision.error, CUDA_ERROR_NOT_FOUND);
+        reasons.insert(decision.why);
+    }
+    EXPECT_LT(reasons.size(), 17'000u);
+    EXPECT_NE(launch(dispatcher, handle, 30'000).why.find("explain()"), std::string_view::npos);
+    EXPECT_EQ(launch(dispatcher, handle, 4).why, first.why);
 }
 
 TEST_F(Dispatching, ACallThatWasSeenBeforeAllocatesNothing) {
