@@ -1,5 +1,6 @@
 // The part of the C API that dispatches: include/autotune/autotune.h over include/autotune/dispatcher.h.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -33,6 +34,7 @@ struct autotune_handle {
 struct autotune_dispatcher {
     std::optional<autotune::OpSet> ops;  // before the dispatcher, which refers to it
     std::optional<autotune::Dispatcher> dispatcher;
+    const pid_t process = ::getpid();
     std::mutex mutex;  // of the handles
     std::map<std::pair<std::string, std::string>, autotune_handle> handles;
 };
@@ -325,6 +327,8 @@ int autotune_prepare(autotune_dispatcher* dispatcher, const char* op, const char
         *out = nullptr;
         require(dispatcher, "the dispatcher");
         require(op, "the op's name");
+        // It refuses a child of a fork, where a thread that is not there may hold the lock.
+        if (dispatcher->process != ::getpid()) dispatcher->dispatcher->prepare(op);
         const std::lock_guard lock{dispatcher->mutex};
         const auto key = std::pair<std::string, std::string>{op, fields ? fields : ""};
         auto at = dispatcher->handles.find(key);

@@ -1,6 +1,7 @@
 #include "cache/dispatch/plan.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -214,7 +215,11 @@ CUresult launch_plan(const DriverCalls& calls, const Plan& plan, std::span<const
                      std::span<const ScalarArgument> scalars, CUstream stream, const Workspace* memory,
                      bool& begun) noexcept {
     begun = false;
-    const std::unique_lock turn = memory ? std::unique_lock{memory->turn} : std::unique_lock<std::mutex>{};
+    std::unique_lock<std::mutex> turn;
+    if (memory && !(turn = std::unique_lock{memory->turn, std::try_to_lock})) {
+        if (memory->process != ::getpid()) return CUDA_ERROR_NOT_INITIALIZED;
+        turn.lock();
+    }
     const CUdeviceptr workspace = memory ? memory->address : 0;
     for (const PlannedZeroing& zeroing : plan.zeroings)
         if (const CUresult status = calls.cuMemsetD8Async(workspace + zeroing.offset, 0, zeroing.bytes, stream);

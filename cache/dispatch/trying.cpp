@@ -85,6 +85,7 @@ void Dispatcher::Impl::attach_online(Plan& plan, const Call& call, const Instanc
 CUresult Dispatcher::Impl::online_turn(const Plan& plan, std::span<const TensorArgument> tensors,
                                        std::span<const ScalarArgument> scalars, CUstream stream,
                                        const Workspace* workspace, bool& begun, Decision& decision) {
+    if (in_child()) return CUDA_ERROR_NOT_INITIALIZED;  // the tuner's thread, and maybe its lock, are the parent's
     if (frozen || capturing(stream)) {
         plan.online->postpone();
         return launch_plan(*calls, plan, tensors, scalars, stream, workspace, begun);

@@ -1,5 +1,7 @@
 #include "cache/dispatch/workspaces.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "cache/dispatch/hashing.h"
@@ -74,6 +76,7 @@ const Workspace* Workspaces::ensure(CUstream stream, int device, std::uint64_t b
     made->thread = owner.thread;
     made->address = address;
     made->bytes = bytes;
+    made->process = ::getpid();
     blocks_.push_back(std::move(made));
     table_[at].store(blocks_.back().get(), std::memory_order_release);
     return blocks_.back().get();

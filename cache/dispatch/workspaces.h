@@ -2,6 +2,7 @@
 #define AUTOTUNE_CACHE_DISPATCH_WORKSPACES_H
 
 #include <cuda.h>
+#include <sys/types.h>
 
 #include <array>
 #include <atomic>
@@ -24,6 +25,7 @@ struct Workspace {
     std::uint64_t thread = 0;
     CUdeviceptr address = 0;
     std::uint64_t bytes = 0;
+    pid_t process = 0;  ///< in a child of a fork a thread that is not there may hold the turn for ever
     mutable std::mutex turn{};
 };
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include "autotune/dispatcher.h"
@@ -348,6 +349,34 @@ TEST_F(DispatcherLife, DamagedDecisionsChangeNothingAndFrozenOnesTakeNone) {
 }
 
 // -- fork
+
+// Goal: a child does not wait for a thread that it does not have. Method: the fork comes while another thread is
+// between the launches of a sequence, and so has the turn of its working memory.
+TEST_F(DispatcherLife, AChildOfAForkWaitsForNoThreadOfItsParent) {
+    tuned(1024, {{vector_config(4, 256, 2), 40.0}});
+    put_binary(vector_config(4, 256, 2), 1024);
+    Dispatcher dispatcher{options()};
+    const Handle handle = dispatcher.prepare("scale");
+    launch(dispatcher, handle, 1024);
+    std::atomic<bool> inside{false}, go_on{false};
+    driver.on_launch = [&](const std::string&) {
+        inside = true;
+        while (!go_on) std::this_thread::yield();
+        return CUDA_SUCCESS;
+    };
+    std::thread other{[&] { launch(dispatcher, handle, 1024); }};
+    while (!inside) std::this_thread::yield();
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::alarm(20);
+        ::_exit(launch(dispatcher, handle, 1024).error == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+    }
+    go_on = true;
+    other.join();
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+}
 
 TEST_F(DispatcherLife, AChildOfAForkIsToldAndTouchesNothing) {
     tuned(1024, {{vector_config(8, 128), 40.0}});
