@@ -125,8 +125,8 @@ bool Dispatcher::Impl::have_tuned(std::unique_lock<std::mutex>& lock, Call& call
     const bool over = tuning->wait(name, options.tune_patience);
     lock.lock();
     if (!over)
-        log(fmt::format("'{}' {} is still being tuned after {} s, so the default runs meanwhile", instance.op().name,
-                        instance.problem().text(), options.tune_patience.count() / 1000));
+        log(fmt::format("'{}' {} is still being tuned after {} s, so the best there is runs meanwhile",
+                        instance.op().name, instance.problem().text(), options.tune_patience.count() / 1000));
     call.capturing = capturing(call.stream);  // much may have begun since
     return true;
 }

@@ -48,8 +48,7 @@ struct TakenIn {
 
 /// Takes records out of files of elsewhere into the store: databases, JSON lines as export writes them, and bundles,
 /// told apart by their first bytes. All files go in or, where one of them is no such file, none. The store's own better
-/// rows stay. Throws Error{usage} for a file that is none, Error{store} where the store can't be written. cost  3 us a
-/// row that is new
+/// rows stay. Throws Error{usage} for a file that is none, Error{store} where the store can't be written.
 std::vector<TakenIn> take_in(Store& store, const std::vector<std::filesystem::path>& files,
                              const TakingInOptions& options);
 
