@@ -156,10 +156,8 @@ CUresult OnlineTuner::turn(OnlineProblem& problem, const Plan& decided, std::spa
         status = as_decided();
     }
     timed = timed && calls_.cuEventRecord(problem.end, stream) == CUDA_SUCCESS;
-    if (status == CUDA_SUCCESS && timed)
-        post(problem);
-    else
-        problem.give_back(OnlineProblem::never);
+    if (status != CUDA_SUCCESS || !timed) problem.phase = Phase::done;
+    post(problem);
     return status;
 }
 
@@ -187,10 +185,8 @@ CUresult OnlineTuner::check(OnlineProblem& problem, const Plan& decided, std::sp
     const CUresult status = launch_plan(calls_, decided, tensors, scalars, stream, workspace, begun);
     copy_outputs(false);
     copied = copied && calls_.cuEventRecord(problem.end, stream) == CUDA_SUCCESS;
-    if (status == CUDA_SUCCESS && copied)
-        post(problem);
-    else
-        problem.give_back(OnlineProblem::never);
+    if (status != CUDA_SUCCESS || !copied) problem.phase = OnlineProblem::Phase::done;
+    post(problem);
     return status;
 }
 
@@ -248,8 +244,8 @@ void OnlineTuner::step(OnlineProblem& problem) {
         case Phase::timing:
         case Phase::rivalling:
             return take_sample(problem);
-        case Phase::done:
-            return problem.give_back(OnlineProblem::never);
+        case Phase::done:  // a call failed: what the problem holds is others' from now on
+            return finish(problem);
     }
 }
 

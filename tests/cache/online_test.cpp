@@ -172,6 +172,33 @@ TEST_F(Online, ACandidateThatDoesNotLaunchCostsNoCall) {
     EXPECT_GT(calls_until(dispatcher, dispatcher.prepare("scale"), naive_config()), 0);
 }
 
+std::atomic<int> copies_to_fail{0}, failed_copies{0};
+decltype(DriverCalls::cuMemcpyDtoDAsync) copy_of_driver = nullptr;
+
+// Goal: a problem whose check fails in the call gives back what it holds, or the others would never get any.
+TEST_F(Online, CallsThatFailKeepNoMemoryFromOtherProblems) {
+    copy_of_driver = driver.calls.cuMemcpyDtoDAsync;
+    DriverCalls failing = driver.calls;
+    failing.cuMemcpyDtoDAsync = [](CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream on) {
+        if (copies_to_fail == 0) return copy_of_driver(to, from, bytes, on);
+        ++failed_copies;
+        return CUDA_ERROR_INVALID_VALUE;
+    };
+    copies_to_fail = 1;
+    failed_copies = 0;
+    const DriverReplacement replacement{failing};
+    Dispatcher dispatcher{online()};
+    const Handle handle = dispatcher.prepare("scale");
+    for (const std::int64_t n : {1536, 2048, 3072, 5120, 6144, 12288})
+        for (const int before = failed_copies; failed_copies == before;) {
+            EXPECT_TRUE(launch(dispatcher, handle, n, stream).launched);
+            std::this_thread::sleep_for(200us);
+            if (HasFailure() || driver.launches.size() > 20'000) FAIL() << n << " is not checked";
+        }
+    copies_to_fail = 0;
+    EXPECT_GT(calls_until(dispatcher, handle, vector_config(2, 64)), 0);
+}
+
 TEST_F(Online, WhatWasFoundIsStoredAsOnlineAndRunsInTheNextProcess) {
     Dispatcher::Options o = online();
     o.learn = folder / "learned.db";
