@@ -171,11 +171,13 @@ Pruned Upkeep::prune(const PruneRules& rules, const Today& today, bool dry_run) 
         }
     };
     std::set<std::int64_t> runs_with_trials, unfinished;
-    impl.ask([&] {
-        Query row = impl.tune().query("SELECT id FROM run WHERE ended = 0");
-        while (row.step()) unfinished.insert(row.integer(0));
-    });
     in_transaction(true, [&] {
+        // Now that no other can write a trial: a search that began before this one's turn has its run by then.
+        unfinished.clear();
+        {
+            Query row = impl.tune().query("SELECT id FROM run WHERE ended = 0");
+            while (row.step()) unfinished.insert(row.integer(0));
+        }
         Database& db = impl.trials();
         std::vector<std::int64_t> doomed;
         {

@@ -6,13 +6,16 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "autotune/error.h"
 #include "cache/store/fold_lock.h"
 #include "cache/store/location.h"
 #include "cache/store/spool.h"
+#include "cache/store/writer_lock.h"
 #include "tests/cache/samples.h"
 
 namespace autotune {
@@ -170,6 +173,23 @@ TEST_F(UpkeepOfAFile, PruningLeavesASearchUnderWayAlone) {
     searching.finish_run(run, {.evaluated = 9, .space_size = 64});
     EXPECT_EQ(count("record"), 1u);
     EXPECT_EQ(faults_of(path()), std::vector<std::string>{});
+}
+
+// Goal: what is under way when the trials go is left alone, not what was when somebody asked.
+// Method: pruning waits for its turn to write while a run goes on that had ended.
+TEST_F(UpkeepOfAFile, PruningLeavesASearchAloneThatBeganWhileItWaited) {
+    searched(1024);
+    Store store = open();
+    WriterLock other{trials_path(path())};
+    ASSERT_TRUE(other.acquire(std::chrono::milliseconds{0}));
+    Pruned gone;
+    std::thread pruning{[&] { gone = Upkeep{store}.prune({.trials = true}, today(), false); }};
+    std::this_thread::sleep_for(std::chrono::milliseconds{300});
+    change(path(), "UPDATE run SET ended = 0");
+    other.release();
+    pruning.join();
+    EXPECT_EQ(gone.trials, 0u);
+    EXPECT_EQ(count("trial"), 2u);
 }
 
 TEST_F(UpkeepOfAFile, PruningStaleRecordsTakesWhatOnlyTheyNeeded) {
