@@ -232,32 +232,18 @@ Taken Intake::put_record(const IncomingRow& row) {
     return Taken::better;
 }
 
-/// Of predictions the faster stands, of equal ones the smaller config, the checked one, the smaller run.
 Taken Intake::put_prediction_row(const IncomingRow& row) {
-    const std::string model = model_of(row.device->value);
-    const bool checked = trust_ == Trust::own && row.figures.verified != static_cast<int>(Verified::elsewhere);
-    bool replaces = false;
-    {
-        Query there = db_.query(
-            "SELECT time_ns, config, checked, run FROM predicted WHERE device_model = ? AND template = ? AND problem = "
-            "? "
-            "AND model_version = ? AND rank = ?");
-        there.bind(model, row.source->id, row.problem->id, row.model_version, row.figures.rank);
-        if (there.step()) {
-            const auto known = std::tuple{there.integer(0), config_hash(there.integer(1)), there.integer(2) == 0,
-                                          standing(there.integer(3)).uuid};
-            if (known <= std::tuple{row.figures.time_ns, row.config->hash, !checked, row.run->value.uuid})
-                return Taken::not_better;
-            replaces = true;
-        }
-    }
-    db_.query(
-           "INSERT OR REPLACE INTO predicted (device_model, template, problem, model_version, rank, config, time_ns, "
-           "checked, run) VALUES (?,?,?,?,?,?,?,?,?)")
-        .bind(model, row.source->id, row.problem->id, row.model_version, row.figures.rank, row.config->id,
-              row.figures.time_ns, checked, row.run->id)
-        .run();
-    return replaces ? Taken::better : Taken::added;
+    const Put put = put_prediction(
+        db_, {.model = model_of(row.device->value),
+              .source = row.source->id,
+              .problem = row.problem->id,
+              .model_version = row.model_version,
+              .rank = row.figures.rank,
+              .config = row.config->id,
+              .time_ns = row.figures.time_ns,
+              .checked = trust_ == Trust::own && row.figures.verified != static_cast<int>(Verified::elsewhere),
+              .run = row.run->id});
+    return put == Put::added ? Taken::added : put == Put::better ? Taken::better : Taken::not_better;
 }
 
 }  // namespace autotune

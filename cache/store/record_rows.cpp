@@ -387,25 +387,34 @@ void replace_record(Database& database, const Record& record, const RecordKey& k
     write_record(database, sql, record, key, config, run, crc);
 }
 
-bool put_prediction(Database& database, const Record& r, std::int64_t source, std::int64_t problem, std::int64_t config,
-                    std::int64_t run) {
-    // Equal times keep the smaller config, so that merging in any order gives the same rows.
+Put put_prediction(Database& database, const PredictionRow& row) {
     database
         .query(
             "INSERT INTO predicted (device_model, template, problem, model_version, rank, config, time_ns, checked, "
-            "run) "
-            "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9) ON CONFLICT DO UPDATE SET config = ?6, time_ns = ?7, checked = ?8, "
-            "run = ?9 "
-            "WHERE ?7 < time_ns OR (?7 = time_ns AND ?10 < (SELECT hash FROM config WHERE id = predicted.config))")
-        .bind(model_of(r.device), source, problem, r.model_version, r.rank, config, nanoseconds(r.time_us),
-              r.verified != Verified::elsewhere, run, r.config.hash())
+            "run) VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING")
+        .bind(row.model, row.source, row.problem, row.model_version, row.rank, row.config, row.time_ns, row.checked,
+              row.run)
         .run();
+    if (database.changes() > 0) return Put::added;
+    database
+        .query(
+            "UPDATE predicted SET config = ?6, time_ns = ?7, checked = ?8, run = ?9 WHERE device_model = ?1 AND "
+            "template = ?2 AND problem = ?3 AND model_version = ?4 AND rank = ?5 AND "
+            "(?7, (SELECT hash FROM config WHERE id = ?6), NOT ?8, (SELECT uuid FROM run WHERE id = ?9)) < "
+            "(time_ns, (SELECT hash FROM config WHERE id = predicted.config), NOT checked, "
+            "(SELECT uuid FROM run WHERE id = predicted.run))")
+        .bind(row.model, row.source, row.problem, row.model_version, row.rank, row.config, row.time_ns, row.checked,
+              row.run)
+        .run();
+    return database.changes() > 0 ? Put::better : Put::not_better;
+}
+
+bool stands(Database& database, const PredictionRow& row) {
     return database
         .integer_of(
-            "SELECT 1 FROM predicted WHERE device_model = ? AND template = ? AND problem = ? AND model_version "
-            "= ? AND "
-            "rank = ? AND run = ?",
-            model_of(r.device), source, problem, r.model_version, r.rank, run)
+            "SELECT 1 FROM predicted WHERE device_model = ? AND template = ? AND problem = ? AND model_version = ? AND "
+            "rank = ? AND config = ? AND run = ?",
+            row.model, row.source, row.problem, row.model_version, row.rank, row.config, row.run)
         .has_value();
 }
 

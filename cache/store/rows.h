@@ -126,9 +126,21 @@ bool insert_record(Database& database, const Record& record, const RecordKey& ke
 /// Puts the row in place of what is there.
 void replace_record(Database& database, const Record& record, const RecordKey& key, std::int64_t config,
                     std::int64_t run, std::uint32_t crc);
-/// A prediction: the faster one stays. Returns whether the row is now there.
-bool put_prediction(Database& database, const Record& record, std::int64_t source, std::int64_t problem,
-                    std::int64_t config, std::int64_t run);
+/// A prediction as its table holds it. The ids are of interned rows.
+struct PredictionRow {
+    std::string model{};  ///< model_of(device)
+    std::int64_t source = 0, problem = 0;
+    std::string_view model_version{};
+    std::int64_t rank = 0, config = 0, time_ns = 0;
+    bool checked = false;
+    std::int64_t run = 0;
+};
+enum class Put { added, better, not_better };
+/// Of two with one key the faster stands, of equally fast ones that of the smaller config, then the checked one, then
+/// that of the smaller run: one order over all, so that merging in any order ends in the same rows.
+Put put_prediction(Database& database, const PredictionRow& row);
+/// Whether the row of that key is of the same config and run.
+bool stands(Database& database, const PredictionRow& row);
 
 }  // namespace autotune
 #endif

@@ -202,7 +202,16 @@ std::size_t Store::Impl::put_rows(std::span<const Record> records) {
         const auto config = interned.config(record.source.op, record.config);
         const auto run = interned.run(record, device.id, environment.id, problem.id);
         if (record.predicted) {
-            standing += put_prediction(db, record, source.id, problem.id, config.id, run.id) ? 1 : 0;
+            const PredictionRow row{.model = model_of(record.device),
+                                    .source = source.id,
+                                    .problem = problem.id,
+                                    .model_version = record.model_version,
+                                    .rank = record.rank,
+                                    .config = config.id,
+                                    .time_ns = nanoseconds(record.time_us),
+                                    .checked = record.verified != Verified::elsewhere,
+                                    .run = run.id};
+            standing += put_prediction(db, row) != Put::not_better || stands(db, row) ? 1 : 0;
             continue;
         }
         const RecordKey key{.device = device.id,

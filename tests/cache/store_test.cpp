@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "autotune/error.h"
 #include "tests/cache/samples.h"
@@ -415,6 +416,33 @@ TEST(Store, PuttingRecordsInAnyOrderAndTwiceEndsInTheSameRows) {
     std::vector<Record> twice = records;
     twice.insert(twice.end(), records.begin(), records.end());
     EXPECT_EQ(rows_after(twice), expected);
+}
+
+TEST(Store, PuttingPredictionsInAnyOrderEndsInTheSameRows) {
+    std::vector<Record> records;
+    for (int i = 0; i < 5; ++i) {
+        Record record = samples::record(1024, i == 4 ? 60.0 : 50.0);
+        record.predicted = true;
+        record.model_version = "1";
+        record.run.uuid = "run-" + std::to_string(i);
+        record.config = config(i == 3 ? 64 : 128);
+        record.verified = i == 1 ? Verified::elsewhere : Verified::checked;
+        records.push_back(record);
+    }
+    const auto less = [](const Record& a, const Record& b) { return a.run.uuid < b.run.uuid; };
+    std::set<std::string> ends;
+    do {
+        Store store = Store::in_memory();
+        for (const Record& record : records) store.put({&record, 1});
+        EXPECT_EQ(store.put({&records[0], 1}),
+                  store.records({.predicted = true}, today())[0].run.uuid == records[0].run.uuid ? 1u : 0u);
+        for (const Record& record : store.records({.predicted = true}, today()))
+            ends.insert(record.config.text() + ' ' + std::string{name_of(record.verified)} + ' ' + record.run.uuid);
+    } while (std::next_permutation(records.begin(), records.end(), less));
+    EXPECT_EQ(ends.size(), 1u) << *ends.begin() << ", " << *ends.rbegin();
+    // Of the smaller config, whichever that is, the checked one of the smallest run.
+    const bool first = config(128).hash() < config(64).hash();
+    EXPECT_EQ(*ends.begin(), first ? config(128).text() + " checked run-0" : config(64).text() + " checked run-3");
 }
 
 TEST(Store, AForkedChildMayNotUseItsParentsDatabase) {
