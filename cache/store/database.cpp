@@ -212,9 +212,10 @@ void Transaction::commit() {
 bool write_ahead_log_is_safe() noexcept { return write_ahead_log_is_safe(sqlite3_libversion_number()); }
 bool write_ahead_log_is_safe(int version) noexcept { return version >= 3051003 && version != 3052000; }
 
-void leave_unsafe_log(Database& database) {
-    if (!write_ahead_log_is_safe() && database.text_of("PRAGMA journal_mode") == "wal")
-        database.query("PRAGMA journal_mode = DELETE").run();
+void choose_journal(Database& database) {
+    std::string mode = database.text_of("PRAGMA journal_mode");
+    if (mode == "wal" && !write_ahead_log_is_safe()) mode = database.text_of("PRAGMA journal_mode = DELETE");
+    if (mode == "delete") database.query("PRAGMA journal_mode = TRUNCATE").run();
 }
 
 }  // namespace autotune

@@ -129,7 +129,8 @@ FileProbe probe_once(const fs::path& path) {
     if (found.kind == FileKind::foreign) return found;
     // A log not yet checkpointed, or a journal to roll back, may hold what the file lacks.
     std::error_code error;
-    const bool settled = !found.write_ahead_log && !fs::exists(path.string() + "-journal", error);
+    const auto journal = fs::file_size(path.string() + "-journal", error);
+    const bool settled = !found.write_ahead_log && (error || journal == 0);
     if (settled && static_cast<std::uint64_t>(status.st_size) < bytes_of(head)) found.kind = FileKind::truncated;
     return found;
 }
@@ -222,8 +223,13 @@ fs::path set_aside(const fs::path& database) {
     for (int n = 2; fs::exists(to, error); ++n) to = fmt::format("{}{}-{}", database.string(), suffix, n);
     fs::rename(database, to, error);
     if (error) return {};
-    for (const char* companion : {"-journal", "-wal", "-shm"})
-        fs::rename(database.string() + companion, to.string() + companion, error);  // mostly there is none
+    for (const char* companion : {"-journal", "-wal", "-shm"}) {  // mostly there is none, or a journal of no bytes
+        const fs::path beside = database.string() + companion;
+        if (fs::file_size(beside, error) == 0)
+            fs::remove(beside, error);
+        else
+            fs::rename(beside, to.string() + companion, error);
+    }
     return to;
 }
 

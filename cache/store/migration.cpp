@@ -83,7 +83,7 @@ void migrate_file(const fs::path& path, bool trials, std::chrono::milliseconds p
     const WriterTurn turn{lock, patience};
     if (!turn.held()) throw DatabaseFailure{SQLITE_BUSY, "another process writes to it"};
     Database database = Database::open(path, Database::Access::write, patience);
-    leave_unsafe_log(database);
+    choose_journal(database);
     const int from = schema_of(database);
     if (from >= to) return;  // another process has done it
     if (const std::string found = database.text_of("PRAGMA quick_check(1)"); found != "ok")

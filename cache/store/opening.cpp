@@ -286,7 +286,7 @@ private:
         const auto access = wants_write() ? Database::Access::write : Database::Access::read;
         if (found.schema < schema_version && wants_write()) migrate_file(out_.path, false, options_.patience, steps_);
         out_.tune = open_file(out_.path, tune_schema, access, options_.patience);
-        if (wants_write()) leave_unsafe_log(out_.tune);
+        if (wants_write()) choose_journal(out_.tune);
         if (schema_of(out_.tune) < schema_version) {  // a reader writes nothing, so it brings a copy up to date
             out_.on_disk = std::move(out_.tune);
             out_.tune = current_copy(*out_.on_disk, false);
@@ -321,7 +321,7 @@ private:
                     Database trials = open_file(path, trials_schema, access, options_.patience);
                     if (read_uuid(trials) == uuid && (kind != FileKind::newer || readable_here(trials))) {
                         if (kind == FileKind::ours && found.schema < schema_version) bring_trials(trials, path, read);
-                        if (!read) leave_unsafe_log(trials);
+                        if (!read) choose_journal(trials);
                         out_.trials = std::move(trials);
                         return;
                     }
@@ -535,7 +535,9 @@ void replace_damaged(Opened& opened, const Store::Options& options, bool trials)
     if (to.empty() || create_file(path, trials ? trials_schema : tune_schema, uuid) != Created::yes)
         throw Error{Error::Kind::store, fmt::format("'{}' is damaged and cannot be replaced", shown(path)),
                     "move it aside, or name another place with --db"};
-    (trials ? opened.trials : opened.tune) = Database::open(path, Database::Access::write, options.patience);
+    Database& fresh = trials ? opened.trials : opened.tune;
+    fresh = Database::open(path, Database::Access::write, options.patience);
+    choose_journal(fresh);
     if (options.warn)
         options.warn(fmt::format("'{}' is damaged, so it was set aside as '{}' and an empty one begun", shown(path),
                                  to.filename().string()));

@@ -67,6 +67,7 @@ std::int64_t Store::generation() const {
 /// What lies in spool files belongs to what a reader sees, in memory only: the file is the writers' business.
 void Store::Impl::absorb_spools() {
     if (opened.path.empty()) return;
+    // Before the copy: a file that somebody folds meanwhile is missing here only if the copy has what it held.
     std::vector<Record> records;
     read_spools([&](const fs::path&, const SpoolContents& contents) {
         records.insert(records.end(), contents.records.begin(), contents.records.end());

@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <random>
+#include <cstdint>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -16,6 +17,7 @@ namespace autotune {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
 
 /// It is written to, so it is nothing that somebody put there under its name: no link to another file of the user's.
 int open_lock_file(const std::filesystem::path& path, int flags) {
@@ -26,16 +28,96 @@ int open_lock_file(const std::filesystem::path& path, int flags) {
     return -1;
 }
 
-/// Polls, since flock knows no timeout; the waits are random, so that equals get equal shares.
-bool lock_until(int file, Clock::time_point deadline, std::chrono::microseconds longest_wait) {
-    thread_local std::minstd_rand random{std::random_device{}()};
-    std::chrono::microseconds wait{50};
+/// Polls, since flock knows no timeout.
+bool lock_until(int file, Clock::time_point deadline) {
+    constexpr microseconds longest_wait{200};
+    microseconds wait{20};
     while (::flock(file, LOCK_EX | LOCK_NB) != 0) {
         if (Clock::now() >= deadline) return false;
-        std::uniform_int_distribution<long> spread{wait.count() / 2, wait.count()};
-        std::this_thread::sleep_for(std::chrono::microseconds{spread(random)});
+        std::this_thread::sleep_for(wait);
         wait = std::min(wait * 2, longest_wait);
     }
+    return true;
+}
+
+/// A lock on a range of bytes that belongs to the open file and not to the process, of which each lock's file is
+/// another.
+struct flock bytes_of_queue(std::int64_t first, std::int64_t count, short type) {
+    struct flock range {};
+    range.l_type = type;
+    range.l_whence = SEEK_SET;
+    range.l_start = first;
+    range.l_len = count;
+    return range;
+}
+
+/// A place in the queue, given up at the end of the scope or with the process.
+class Ticket {
+public:
+    /// The file's first lock is held while the number is drawn; the file says which was the last.
+    Ticket(int queue, Clock::time_point deadline) : queue_{queue} {
+        if (!lock_until(queue_, deadline)) return;
+        std::int64_t last = 0;
+        const bool known = ::pread(queue_, &last, sizeof last, 0) == static_cast<ssize_t>(sizeof last);
+        constexpr std::int64_t most = std::int64_t{1} << 62;
+        number_ = known && last >= 0 && last < most ? last + 1 : 1;
+        struct flock mine = bytes_of_queue(number_, 1, F_WRLCK);
+        const bool queued = ::fcntl(queue_, F_OFD_SETLK, &mine) == 0 &&
+                            ::pwrite(queue_, &number_, sizeof number_, 0) == static_cast<ssize_t>(sizeof number_);
+        if (!queued) number_ = 1;  // no such locks here: it goes as if it were the first
+        ::flock(queue_, LOCK_UN);
+    }
+    Ticket(const Ticket&) = delete;
+    Ticket& operator=(const Ticket&) = delete;
+    ~Ticket() {
+        struct flock all = bytes_of_queue(0, 0, F_UNLCK);
+        ::fcntl(queue_, F_OFD_SETLK, &all);
+    }
+
+    bool drawn() const noexcept { return number_ > 0; }
+    std::int64_t number() const noexcept { return number_; }
+    /// Of those before this one, who comes first; the number itself: nobody.
+    std::int64_t first_waiting() const noexcept {
+        if (number_ <= 1) return number_;
+        struct flock before = bytes_of_queue(1, number_ - 1, F_WRLCK);
+        return ::fcntl(queue_, F_OFD_GETLK, &before) == 0 && before.l_type != F_UNLCK ? before.l_start : number_;
+    }
+
+private:
+    int queue_;
+    std::int64_t number_ = 0;
+};
+
+/// Waits for its turn, looking rarely while that is far off. True: it has come. False: nothing moves, or time is up.
+bool wait_in_queue(const Ticket& ticket, Clock::time_point deadline) {
+    constexpr std::chrono::milliseconds stuck_after{250};
+    constexpr microseconds shortest{50}, longest{20'000};
+    const Clock::time_point began = Clock::now();
+    Clock::time_point moved = began, now = began;
+    const std::int64_t first_seen = ticket.first_waiting();
+    microseconds wait = shortest;
+    for (std::int64_t first = first_seen; first < ticket.number();) {
+        if (now >= deadline || now - moved > stuck_after) return false;
+        std::this_thread::sleep_for(wait);
+        now = Clock::now();
+        const std::int64_t next = ticket.first_waiting();
+        if (next == first) {
+            wait = std::min({wait * 2, microseconds{500} * (ticket.number() - next), longest});
+        } else {
+            // Half of the time that those before it will take, by what the others took.
+            const auto each = std::chrono::duration_cast<microseconds>(now - began) / (next - first_seen);
+            wait = std::clamp(each * (ticket.number() - next) / 2, shortest, longest);
+            moved = now;
+        }
+        first = next;
+    }
+    return true;
+}
+
+/// For the message of who waits in vain.
+bool sign(int lock) {
+    const std::string pid = fmt::format("{:<10}\n", ::getpid());
+    [[maybe_unused]] const auto written = ::pwrite(lock, pid.data(), pid.size(), 0);
     return true;
 }
 
@@ -69,14 +151,17 @@ bool WriterLock::acquire(std::chrono::milliseconds patience) {
     if (queue_ < 0 || lock_ < 0) return true;  // no lock to be had here; SQLite's own still guards the file
 
     const Clock::time_point deadline = Clock::now() + patience;
-    if (!lock_until(queue_, deadline, std::chrono::microseconds{4000})) return false;
-    const bool got = lock_until(lock_, deadline, std::chrono::microseconds{200});
-    ::flock(queue_, LOCK_UN);
-    if (!got) return false;
-
-    const std::string pid = fmt::format("{:<10}\n", ::getpid());
-    [[maybe_unused]] const auto written = ::pwrite(lock_, pid.data(), pid.size(), 0);
-    return true;
+    {
+        const Ticket ticket{queue_, deadline};
+        if (!ticket.drawn()) return false;
+        // Who is stuck tries its luck between looks.
+        while (!wait_in_queue(ticket, deadline)) {
+            if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) return sign(lock_);
+            if (Clock::now() >= deadline) return false;
+        }
+        if (!lock_until(lock_, deadline)) return false;
+    }
+    return sign(lock_);
 }
 
 void WriterLock::release() noexcept {

@@ -2,16 +2,19 @@
 #define AUTOTUNE_CACHE_STORE_WRITER_LOCK_H
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 
 namespace autotune {
 
-/// The queue of a database's writers: two advisory locks on files beside it. Who wants to write holds the first (the
-/// turnstile) until it gets the second, so a writer that has just finished stands behind those who wait; SQLite's own
-/// busy handler lets it go first again, for seconds. The kernel drops both when a process dies. The files are never
-/// removed: a lock on a removed file excludes nobody.
+/// The queue of a database's writers: advisory locks on two files beside it. Who wants to write draws a ticket and
+/// locks the byte of that number in the first; when no byte before it is locked, its turn for the lock on the second
+/// has come. So all wait equally long: where the quickest to look goes first, as with SQLite's own busy handler, the
+/// longest of 200 writers' waits is 7 times the mean. The order is a courtesy: the second lock alone keeps writers
+/// apart, and who sees no progress, since a process before it was stopped, goes out of turn. The kernel drops both when
+/// a process dies. The files are never removed: a lock on a removed file excludes nobody.
 class WriterLock {
 public:
     /// The database's path; the locks are PATH-queue and PATH-lock, made at first use.

@@ -1,6 +1,8 @@
 // Many processes write one database at once, and are killed while they do: nothing that was committed may be lost.
 //
-//     store_writers_stress storm WRITERS ROWS      each process records ROWS outcomes and a winner; all must be there
+//     store_writers_stress storm WRITERS ROWS      each process records ROWS outcomes and a winner; all must be there.
+//                                                  Meanwhile a tenth as many write spool files as on a network file
+//                                                  system, and as many read: they must see every winner ever seen
 //     store_writers_stress kill  WRITERS ROUNDS    each round kills every writer with SIGKILL in the middle
 //
 // Writers are this same program, started anew: a store is never used across a fork. Each says on a pipe what it has
@@ -52,20 +54,50 @@ int write_rows(const std::string& path, int writer, int rows) {
     return 0;
 }
 
+/// As on a network file system: the winner waits in a file until somebody folds it.
+int write_spool(const std::string& path, int writer) {
+    Store store = Store::open({.path = path, .spool_only = true});
+    const RunId run = store.begin_run(start(writer));
+    store.record_trial(run, config(1), timed(100.0));
+    store.finish_run(run, {.finalists = {finalist(config(1), 100.0)}, .evaluated = 9, .space_size = 64});
+    return 0;
+}
+
+volatile sig_atomic_t enough = 0;
+
+/// Reads until it is told to end. 1: a winner was lost on the way, or a read failed.
+int read_on(const std::string& path) {
+    ::signal(SIGTERM, [](int) { enough = 1; });
+    std::size_t most = 0;
+    for (int round = 0; !enough; ++round) {
+        const Store store = Store::open({.path = path, .mode = Store::Mode::read});
+        for (int i = 0; i < 10 && !enough; ++i) {
+            const std::size_t winners = store.records({}, today()).size();
+            if (winners < most) {
+                fmt::print(stderr, "a reader saw {} winners after {}\n", winners, most);
+                return 1;
+            }
+            most = winners;
+            std::this_thread::sleep_for(std::chrono::milliseconds{20});
+        }
+    }
+    return 0;
+}
+
 struct Writer {
     pid_t process = -1;
     int pipe = -1;
     std::string text{};
 };
 
-Writer spawn_writer(const std::string& program, const std::string& path, int number, int rows) {
+Writer spawn(const std::string& program, const char* role, const std::string& path, int number = 0, int rows = 0) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     const std::string id = std::to_string(number), count = std::to_string(rows);
-    const char* arguments[] = {program.c_str(), "writer", path.c_str(), id.c_str(), count.c_str(), nullptr};
+    const char* arguments[] = {program.c_str(), role, path.c_str(), id.c_str(), count.c_str(), nullptr};
     Writer writer;
     if (::posix_spawn(&writer.process, program.c_str(), &actions, nullptr, const_cast<char**>(arguments), environ) != 0)
         std::abort();
@@ -142,29 +174,46 @@ bool holds(const std::string& path, const Said& said, const char* when) {
     return lost == 0 && faults.empty();
 }
 
+bool ended_well(const std::vector<Writer>& processes, const char* what) {
+    bool well = true;
+    for (const Writer& one : processes) {
+        int status = 0;
+        ::waitpid(one.process, &status, 0);
+        if (status != 0) fmt::print(stderr, "{} ended with status {}\n", what, status);
+        well = well && status == 0;
+    }
+    return well;
+}
+
 int storm(const std::string& program, int writer_count, int rows) {
     const Folder folder;
     const std::string path = (folder / "tune.db").string();
     const auto began = Clock::now();
     std::vector<Writer> writers;
-    for (int i = 0; i < writer_count; ++i) writers.push_back(spawn_writer(program, path, i, rows));
-    listen(writers, began + std::chrono::minutes{10});
-    bool sound = true;
-    for (const Writer& writer : writers) {
-        int status = 0;
-        ::waitpid(writer.process, &status, 0);
-        if (status != 0) fmt::print(stderr, "a writer ended with status {}\n", status);
-        sound = sound && status == 0;
+    for (int i = 0; i < writer_count; ++i) writers.push_back(spawn(program, "writer", path, i, rows));
+    const int others = std::max(1, writer_count / 10);
+    std::vector<Writer> spoolers, readers;
+    for (int i = 0; i < others; ++i) {
+        spoolers.push_back(spawn(program, "spooler", path, writer_count + i));
+        readers.push_back(spawn(program, "reader", path));
     }
+    listen(writers, began + std::chrono::minutes{10});
+    bool sound = ended_well(writers, "a writer");
     const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
+    sound = ended_well(spoolers, "a writer of spool files") && sound;
+    Store::open({.path = path}).fold_spools();
+    for (const Writer& reader : readers) ::kill(reader.process, SIGTERM);
+    sound = ended_well(readers, "a reader") && sound;
     const Said said = parse(writers);
     const Store store = Store::open({.path = path, .mode = Store::Mode::read});
     const auto winners = store.records({}, today()).size();
-    fmt::print("{} writers, {} commits of outcomes in {:.1f} s: {:.0f}/s, longest wait {} ms, {} winners\n",
-               writer_count, said.rows.size(), seconds, static_cast<double>(said.rows.size()) / seconds,
-               said.longest_wait_ms, winners);
+    fmt::print(
+        "{} writers, {} of spool files, {} readers: {} commits of outcomes in {:.1f} s: {:.0f}/s, longest wait "
+        "{} ms, {} winners\n",
+        writer_count, others, others, said.rows.size(), seconds, static_cast<double>(said.rows.size()) / seconds,
+        said.longest_wait_ms, winners);
     sound = sound && said.rows.size() == static_cast<std::size_t>(writer_count) * static_cast<std::size_t>(rows);
-    sound = sound && winners == static_cast<std::size_t>(writer_count);
+    sound = sound && winners == static_cast<std::size_t>(writer_count + others);
     return holds(path, said, "after the storm") && sound ? 0 : 1;
 }
 
@@ -176,7 +225,7 @@ int kill_rounds(const std::string& program, int writer_count, int rounds) {
     for (int round = 0; round < rounds; ++round) {
         std::vector<Writer> writers;
         for (int i = 0; i < writer_count; ++i)
-            writers.push_back(spawn_writer(program, path, round * writer_count + i, 0));
+            writers.push_back(spawn(program, "writer", path, round * writer_count + i));
         listen(writers, Clock::now() + std::chrono::milliseconds{700 + 37 * (round % 10)});
         for (const Writer& writer : writers) ::kill(writer.process, SIGKILL);
         for (const Writer& writer : writers) ::waitpid(writer.process, nullptr, 0);
@@ -198,6 +247,8 @@ int main(int count, char** arguments) {
     const std::string mode = count > 1 ? arguments[1] : "";
     const auto number = [&](int at) { return std::atoi(arguments[at]); };
     if (mode == "writer" && count == 5) return write_rows(arguments[2], number(3), number(4));
+    if (mode == "spooler" && count == 5) return write_spool(arguments[2], number(3));
+    if (mode == "reader" && count == 5) return read_on(arguments[2]);
     const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
     if (mode == "storm" && count == 4) return storm(program, number(2), number(3));
     if (mode == "kill" && count == 4) return kill_rounds(program, number(2), number(3));
