@@ -127,27 +127,67 @@ TEST(Space, FindsEachOfItsConfigsAndNoOther) {
     EXPECT_EQ(space.find({"tiled", {}}), std::nullopt);
 }
 
+/// Neighbours by the words of the header, from the rows of the whole space.
+class Neighbours {
+public:
+    explicit Neighbours(const Space& space) : space_{space}, occurring_(space.variants().size()) {
+        for (std::size_t i = 0; i < space.size(); ++i) {
+            rows_.push_back(space.row(i));
+            variants_.push_back(space.variant_of(i));
+            auto& values = occurring_[variants_[i]];
+            values.resize(rows_[i].size());
+            for (std::size_t p = 0; p < rows_[i].size(); ++p) values[p].insert(rows_[i][p]);
+        }
+    }
+
+    std::set<std::size_t> of(std::size_t i, Space::Neighbourhood kind) const {
+        std::set<std::size_t> out;
+        for (std::size_t j = 0; j < rows_.size(); ++j)
+            if (i != j && near(i, j, kind)) out.insert(j);
+        return out;
+    }
+
+    void expect_all() const {
+        for (std::size_t i = 0; i < rows_.size(); ++i)
+            for (const auto kind : {Space::Neighbourhood::hamming, Space::Neighbourhood::adjacent,
+                                    Space::Neighbourhood::strictly_adjacent}) {
+                const std::set<std::size_t> expected = of(i, kind);
+                const auto got = space_.neighbours(i, kind);
+                ASSERT_EQ(std::set<std::size_t>(got.begin(), got.end()), expected) << space_.config(i).text();
+                ASSERT_EQ(got.size(), expected.size());
+                if (kind == Space::Neighbourhood::hamming || got.empty()) continue;
+                ASSERT_EQ(space_.neighbours(i, kind, 1), std::vector<std::size_t>{*expected.begin()})
+                    << "no more than asked";
+            }
+    }
+
+private:
+    bool near(std::size_t i, std::size_t j, Space::Neighbourhood kind) const {
+        if (variants_[i] != variants_[j]) return false;
+        int differ = 0;
+        for (std::size_t p = 0; p < rows_[i].size(); ++p) {
+            const auto [low, high] = std::minmax({rows_[i][p], rows_[j][p]});
+            differ += low != high;
+            if (kind == Space::Neighbourhood::strictly_adjacent && high - low > 1) return false;
+            const std::set<std::uint16_t>& values = occurring_[variants_[i]][p];
+            if (kind == Space::Neighbourhood::adjacent && low != high && *values.upper_bound(low) != high) return false;
+        }
+        return kind != Space::Neighbourhood::hamming || differ == 1;
+    }
+
+    const Space& space_;
+    std::vector<Space::Row> rows_;
+    std::vector<std::size_t> variants_;
+    std::vector<std::vector<std::set<std::uint16_t>>> occurring_;  ///< by variant and parameter
+};
+
+// gemm with a value that never occurs between two that do, so that adjacent and strictly adjacent differ.
 TEST(Space, HasNeighboursInsideTheValidSetOnly) {
-    const Op op = test::gemm_op();
+    Op op = test::gemm_op();
+    op.variants[0].constraints.push_back({"not three stages", test::expression("STAGES != 3")});
     const auto instance = Instance::make(op, fields("k=64"), test::hopper());
     const Space space = Space::make(instance);
-    for (std::size_t i = 0; i < space.size(); ++i)
-        for (const auto kind : {Space::Neighbourhood::hamming, Space::Neighbourhood::adjacent}) {
-            std::set<std::size_t> expected;
-            for (std::size_t j = 0; j < space.size(); ++j) {
-                if (space.variant_of(i) != space.variant_of(j)) continue;
-                int differ = 0, most = 0;
-                for (std::size_t p = 0; p < space.row(i).size(); ++p) {
-                    const int step = std::abs(space.row(i)[p] - space.row(j)[p]);
-                    differ += step != 0;
-                    most = std::max(most, step);
-                }
-                if (differ == 1 && (kind == Space::Neighbourhood::hamming || most == 1)) expected.insert(j);
-            }
-            const auto got = space.neighbours(i, kind);
-            EXPECT_EQ(std::set<std::size_t>(got.begin(), got.end()), expected) << space.config(i).text();
-            EXPECT_EQ(got.size(), expected.size());
-        }
+    Neighbours{space}.expect_all();
 }
 
 TEST(Space, OfGivenConfigsIsInTheSameOrder) {
@@ -178,8 +218,8 @@ TEST(Space, RefusesToGrowBeyondItsLimit) {
     }
 }
 
-// Goal: a space of 10^12 points in which few are valid ends in a message, not in hours.
-// Method: a claim that names every parameter, so that nothing is cut off before the last of them.
+// Goal: a space of 10^12 points that no cut and no sharing makes small ends in a message, not in hours.
+// Method: a claim that names every parameter, and asks something else of the rest after each value.
 TEST(Space, RefusesToSearchForConfigsBeyondItsLimit) {
     Op op = test::softmax_op();
     op.variants.resize(1);
@@ -190,12 +230,13 @@ TEST(Space, RefusesToSearchForConfigsBeyondItsLimit) {
         return values;
     };
     std::string sum = "0";
+    std::int64_t weight = 1;
     for (const char* name : {"A", "B", "C", "D", "E", "F"}) {
         variant.parameters.push_back(
             {.name = name, .values = whole(100), .fallback = Expression::constant(std::int64_t{1}), .about = {}});
-        sum += std::string{" + "} + name;
+        sum += fmt::format(" + {} * {}", weight *= 101, name);
     }
-    variant.constraints.push_back({.claim = "the sum is right", .holds = Expression::parse(sum + " == 600")});
+    variant.constraints.push_back({.claim = "a needle", .holds = Expression::parse("(" + sum + ") % 1000003 == 7")});
     const auto instance = Instance::make(op, {}, test::hopper());
     try {
         Space::make(instance, 1000, 100'000);
@@ -332,6 +373,19 @@ TEST(Space, AgreesWithBruteForceOnMadeUpOps) {
     }
     EXPECT_GT(valid, 1000u);
     EXPECT_LT(valid, raw / 2) << "most of what is made up must be cut, or little is tested";
+}
+
+TEST(Space, HasTheNeighboursThatBruteForceFindsInMadeUpOps) {
+    std::size_t looked_at = 0;
+    for (std::uint64_t seed = 1; seed <= 400 && looked_at < 1500; ++seed) {
+        const Op op = RandomOp{seed}.make();
+        const auto instance = Instance::make(op, {{"rows", whole(7)}, {"cols", whole(12)}}, test::hopper());
+        const Space space = Space::make(instance);
+        if (space.size() > 150) continue;
+        ASSERT_NO_FATAL_FAILURE(Neighbours{space}.expect_all()) << "seed " << seed;
+        looked_at += space.size();
+    }
+    EXPECT_GE(looked_at, 1500U);
 }
 
 // Goal: folding and slots change nothing.

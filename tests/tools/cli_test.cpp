@@ -199,20 +199,26 @@ TEST_F(CommandLine, ABrokenOpFileIsShownWithItsLineAndACaret) {
     EXPECT_NE(r.err.find("^~~~~~~"), std::string::npos) << r.err;
 }
 
-TEST_F(CommandLine, ASpaceOfATrillionPointsIsRefusedWithItsSize) {
+TEST_F(CommandLine, ASpaceOfATrillionPointsIsCountedAndOneOf10To20IsRefused) {
     std::string toml =
         "format = 1\nop = \"huge\"\nsummary = \"x\"\n[problem]\nn = { dim = \"near\", default = 4 }\n[[tensor]]\nname "
         "= \"y\"\nrole = \"out\"\ndtype = \"f32\"\n"
         "shape = [\"n\"]\n[reference]\nkernel = \"k\"\n[tolerance]\ny = { exact = true }\n[[kernel]]\nname = "
         "\"k\"\nsource = \"k.cu\"\nentry = \"k\"\n[kernel.parameters]\n";
-    for (const char c : std::string{"ABCDEFGHIJKL"})
-        toml += std::string{c} + "A = { values = [1,2,3,4,5,6,7,8,9,10], default = 1 }\n";
-    toml += "[[kernel.launch]]\ngrid = [1]\nblock = [32]\nargs = [\"y\"]\n";
-    write("ops/huge.toml", toml);
+    const auto with_parameters = [&](const std::string& letters) {
+        std::string text = toml;
+        for (const char c : letters) text += std::string{c} + "A = { values = [1,2,3,4,5,6,7,8,9,10], default = 1 }\n";
+        write("ops/huge.toml", text + "[[kernel.launch]]\ngrid = [1]\nblock = [32]\nargs = [\"y\"]\n");
+    };
+    with_parameters("ABCDEFGHIJKL");
     write("ops/k.cu", "extern \"C\" __global__ void k(float* y) {}\n");
-    const Answer r = run("space huge --ops ops --gpu sm_86");
-    EXPECT_EQ(r.code, 1) << r.out;
-    EXPECT_NE(r.err.find("error: "), std::string::npos);
+    const Answer counted = run("space huge --ops ops --gpu sm_86");
+    EXPECT_EQ(counted.code, 0) << counted.err;
+    EXPECT_NE(counted.out.find("1000000000000"), std::string::npos) << counted.out;
+    with_parameters("ABCDEFGHIJKLMNOPQRST");
+    const Answer refused = run("space huge --ops ops --gpu sm_86");
+    EXPECT_EQ(refused.code, 1) << refused.out;
+    EXPECT_NE(refused.err.find("error: variant 'k' of 'huge' has more than"), std::string::npos) << refused.err;
 }
 
 TEST_F(CommandLine, ANewOpLoadsAndIsRightAsItIs) {

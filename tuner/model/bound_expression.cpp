@@ -23,52 +23,104 @@ struct SlotNames {
     Cell tensor_fact(const ExpressionNode& node) const { return Cell::failure(Fault::unknown_tensor, node); }
 };
 
+/// A pointer to what somebody else owns.
+NodePtr borrowed(const ExpressionNode& node) { return NodePtr{NodePtr{}, &node}; }
+
 bool is_constant(const NodePtr& node) { return node->kind == NodeKind::constant; }
 bool is_known(const NodePtr& node) { return is_constant(node) || node->kind == NodeKind::failure; }
 
+NodePtr rebuilt(const ExpressionNode& node, std::vector<NodePtr> children) {
+    ExpressionNode out = node;
+    out.children = std::move(children);
+    for (const NodePtr& child : out.children) out.slots |= child->slots;
+    return std::make_shared<const ExpressionNode>(std::move(out));
+}
+
+/// The node as the value or the failure that it always is.
+NodePtr folded(const ExpressionNode& node, const Cell& cell) {
+    ExpressionNode out;
+    out.offset = node.offset;
+    out.piece = node.piece;
+    if (cell.failed()) {
+        out.kind = NodeKind::failure;
+        out.fault = cell.fault;
+        out.piece = cell.where->piece;
+        out.name = cell.where->name;
+    } else {
+        out.value = cell.value();
+    }
+    return std::make_shared<const ExpressionNode>(std::move(out));
+}
+
+template <class Leaf>
+NodePtr fold(const NodePtr& node, Leaf& leaf);
+
+/// Known operands at the front are decided now; one behind an unknown operand keeps its turn.
+template <class Leaf>
+NodePtr fold_logical(const ExpressionNode& node, Leaf& leaf) {
+    const bool ends = node.kind == NodeKind::logical_or;
+    std::vector<NodePtr> operands;
+    for (const auto& child : node.children) {
+        NodePtr operand = fold(child, leaf);
+        if (operands.empty() && is_known(operand)) {
+            const Cell truth = evaluator::truth_of(evaluate(*operand, SlotNames{{}}), *operand);
+            if (truth.failed() || truth.truth() == ends) return folded(node, truth);
+            continue;
+        }
+        operands.push_back(std::move(operand));
+    }
+    if (operands.empty()) return folded(node, Cell::of(!ends));
+    return rebuilt(node, std::move(operands));
+}
+
+/// Rebuilds a tree and folds what can be. leaf(node) gives what stands in a part's place; nullptr: look inside.
+template <class Leaf>
+NodePtr fold(const NodePtr& node, Leaf& leaf) {
+    if (NodePtr instead = leaf(node)) return instead;
+    if (node->kind == NodeKind::logical_and || node->kind == NodeKind::logical_or) return fold_logical(*node, leaf);
+    if (node->kind == NodeKind::conditional) {
+        const NodePtr condition = fold(node->children[0], leaf);
+        if (!is_known(condition))
+            return rebuilt(*node, {condition, fold(node->children[1], leaf), fold(node->children[2], leaf)});
+        const Cell truth = evaluator::truth_of(evaluate(*condition, SlotNames{{}}), *condition);
+        return truth.failed() ? folded(*node, truth) : fold(node->children[truth.truth() ? 1 : 2], leaf);
+    }
+    std::vector<NodePtr> children;
+    for (const auto& child : node->children) children.push_back(fold(child, leaf));
+    // A comparison that ends at a false link does not look at the rest, so a failure there must stay unevaluated:
+    // evaluating the whole does just that.
+    const bool all_known = std::ranges::all_of(children, [](const NodePtr& child) {
+        return is_known(child) || (child->kind == NodeKind::list && std::ranges::all_of(child->children, is_known));
+    });
+    NodePtr out = rebuilt(*node, std::move(children));
+    if (!all_known || node->kind == NodeKind::list) return out;
+    return folded(*node, evaluate(*out, SlotNames{{}}));
+}
+
+/// Puts slots and values where names stand.
 class Binder {
 public:
     Binder(const Scope& known, std::span<const std::string> slots,
            std::span<const std::pair<std::string, Expression>> lets, std::string_view whole)
         : known_{known}, slots_{slots}, lets_{lets}, whole_{whole} {}
 
-    NodePtr bind(const ExpressionNode& node) {
+    NodePtr operator()(const NodePtr& node) {
         if (++parts_ > parts_at_most)
             throw Error{Error::Kind::usage,
                         fmt::format("an expression has more than {} parts, once the lets it uses are "
                                     "put in: {}",
                                     parts_at_most, whole_)};
-        switch (node.kind) {
+        switch (node->kind) {
             case NodeKind::constant:
             case NodeKind::failure:
-                return std::make_shared<const ExpressionNode>(node);
+                return std::make_shared<const ExpressionNode>(*node);
             case NodeKind::name:
-                return bind_name(node);
+                return bind_name(*node);
             case NodeKind::tensor_fact:
-                return bind_tensor_fact(node);
-            case NodeKind::conditional: {
-                const NodePtr condition = bind(*node.children[0]);
-                if (!is_known(condition))
-                    return rebuilt(node, {condition, bind(*node.children[1]), bind(*node.children[2])});
-                const Cell truth = evaluator::truth_of(evaluate(*condition, SlotNames{{}}), *condition);
-                return truth.failed() ? folded(node, truth) : bind(*node.children[truth.truth() ? 1 : 2]);
-            }
-            case NodeKind::logical_and:
-            case NodeKind::logical_or:
-                return bind_logical(node);
+                return bind_tensor_fact(*node);
             default:
-                break;
+                return nullptr;
         }
-        std::vector<NodePtr> children;
-        for (const auto& child : node.children) children.push_back(bind(*child));
-        // A comparison that ends at a false link does not look at the rest, so a failure there must stay unevaluated:
-        // evaluating the whole does just that.
-        const bool all_known = std::ranges::all_of(children, [](const NodePtr& child) {
-            return is_known(child) || (child->kind == NodeKind::list && std::ranges::all_of(child->children, is_known));
-        });
-        NodePtr out = rebuilt(node, std::move(children));
-        if (!all_known || node.kind == NodeKind::list) return out;
-        return folded(node, evaluate(*out, SlotNames{{}}));
     }
 
 private:
@@ -78,6 +130,7 @@ private:
             ExpressionNode out = node;
             out.kind = NodeKind::slot;
             out.slot = static_cast<std::uint32_t>(slot - slots_.begin());
+            out.slots = std::uint64_t{1} << out.slot;
             return std::make_shared<const ExpressionNode>(std::move(out));
         }
         const auto let = std::ranges::find(lets_, node.name, &std::pair<std::string, Expression>::first);
@@ -86,7 +139,7 @@ private:
                 return folded(node, Cell::failure(Fault::unknown_name, node));
             if (running_.size() == lets_deep_at_most) throw Error{Error::Kind::usage, lets_too_deep(node.name)};
             running_.push_back(node.name);
-            NodePtr out = bind(*let->second.node());
+            NodePtr out = fold(borrowed(*let->second.node()), *this);
             running_.pop_back();
             return out;
         }
@@ -104,45 +157,6 @@ private:
         return folded(node, fact ? Cell::of(*fact) : Cell::failure(Fault::unknown_tensor, node));
     }
 
-    /// Known operands at the front are decided now; one behind an unknown operand keeps its turn.
-    NodePtr bind_logical(const ExpressionNode& node) {
-        const bool ends = node.kind == NodeKind::logical_or;
-        std::vector<NodePtr> operands;
-        for (const auto& child : node.children) {
-            NodePtr operand = bind(*child);
-            if (operands.empty() && is_known(operand)) {
-                const Cell truth = evaluator::truth_of(evaluate(*operand, SlotNames{{}}), *operand);
-                if (truth.failed() || truth.truth() == ends) return folded(node, truth);
-                continue;
-            }
-            operands.push_back(std::move(operand));
-        }
-        if (operands.empty()) return folded(node, Cell::of(!ends));
-        return rebuilt(node, std::move(operands));
-    }
-
-    static NodePtr rebuilt(const ExpressionNode& node, std::vector<NodePtr> children) {
-        ExpressionNode out = node;
-        out.children = std::move(children);
-        return std::make_shared<const ExpressionNode>(std::move(out));
-    }
-
-    /// The node as the value or the failure that it always is.
-    static NodePtr folded(const ExpressionNode& node, const Cell& cell) {
-        ExpressionNode out;
-        out.offset = node.offset;
-        out.piece = node.piece;
-        if (cell.failed()) {
-            out.kind = NodeKind::failure;
-            out.fault = cell.fault;
-            out.piece = cell.where->piece;
-            out.name = cell.where->name;
-        } else {
-            out.value = cell.value();
-        }
-        return std::make_shared<const ExpressionNode>(std::move(out));
-    }
-
     const Scope& known_;
     std::span<const std::string> slots_;
     std::span<const std::pair<std::string, Expression>> lets_;
@@ -151,20 +165,29 @@ private:
     std::size_t parts_ = 0;
 };
 
-std::uint64_t slots_of(const ExpressionNode& node) {
-    std::uint64_t out = node.kind == NodeKind::slot ? std::uint64_t{1} << node.slot : 0;
-    for (const auto& child : node.children) out |= slots_of(*child);
-    return out;
-}
-
 }  // namespace
 
-BoundExpression::BoundExpression(std::shared_ptr<const ExpressionNode> root)
-    : root_{std::move(root)}, used_{slots_of(*root_)} {}
-
 BoundExpression::BoundExpression(const Expression& expression, const Scope& known, std::span<const std::string> slots,
-                                 std::span<const std::pair<std::string, Expression>> lets)
-    : BoundExpression{Binder{known, slots, lets, expression.text()}.bind(*expression.node())} {}
+                                 std::span<const std::pair<std::string, Expression>> lets) {
+    Binder binder{known, slots, lets, expression.text()};
+    root_ = fold(borrowed(*expression.node()), binder);
+}
+
+BoundExpression::BoundExpression(const std::shared_ptr<const ExpressionNode>& parts) {
+    auto nothing = [](const NodePtr& node) { return is_known(node) || node->kind == NodeKind::slot ? node : nullptr; };
+    root_ = fold(parts, nothing);
+}
+
+BoundExpression BoundExpression::with(std::size_t slot, const Cell& value) const {
+    const std::uint64_t bit = std::uint64_t{1} << slot;
+    auto substituted = [&](const NodePtr& node) {
+        if ((node->slots & bit) == 0) return node;
+        return node->kind == NodeKind::slot ? folded(*node, value) : nullptr;
+    };
+    BoundExpression out;
+    out.root_ = fold(root_, substituted);
+    return out;
+}
 
 std::vector<BoundExpression> BoundExpression::conjuncts() const {
     if (root_->kind != NodeKind::logical_and) return {*this};

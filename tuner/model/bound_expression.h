@@ -25,19 +25,22 @@ public:
     BoundExpression(const Expression& expression, const Scope& known, std::span<const std::string> slots,
                     std::span<const std::pair<std::string, Expression>> lets);
 
+    /// Of parts that are bound already: a claim put together from them. Throws nothing.
+    explicit BoundExpression(const std::shared_ptr<const ExpressionNode>& parts);
+
+    /// With one slot fixed, and folded again.
+    BoundExpression with(std::size_t slot, const Cell& value) const;
     /// values  one a slot, in the order of the slots; those that are not used may be anything
     Cell evaluate(std::span<const Cell> values) const;
     /// The operands of its outermost `and`, or itself: all of them hold just where it holds, and each may be decided
     /// before the others' slots have values.
     std::vector<BoundExpression> conjuncts() const;
     /// Bit i: the value of slot i matters.
-    std::uint64_t used() const noexcept { return used_; }
+    std::uint64_t used() const noexcept { return root_->slots; }
+    const std::shared_ptr<const ExpressionNode>& root() const noexcept { return root_; }
 
 private:
-    explicit BoundExpression(std::shared_ptr<const ExpressionNode> root);
-
     std::shared_ptr<const ExpressionNode> root_;
-    std::uint64_t used_ = 0;
 };
 
 }  // namespace autotune

@@ -7,10 +7,6 @@
 namespace autotune {
 namespace {
 
-constexpr std::int64_t block_z_at_most = 64;
-constexpr std::int64_t cluster_at_most = 8;  // what every device with clusters takes without a special attribute
-constexpr std::int64_t scratch_elements_at_most = std::int64_t{1} << 58;
-
 std::vector<const Expression*> addresses(const std::vector<Expression>& list) {
     std::vector<const Expression*> out;
     for (const Expression& expression : list) out.push_back(&expression);
@@ -43,6 +39,29 @@ bool cluster_fits(const Claim& claim, std::span<const std::int64_t> numbers, con
     if (!blocks || (*blocks > 1 && limits.cc < 90)) return false;
     for (std::size_t i = 0; i < cluster.size(); ++i)
         if ((i < grid.size() ? grid[i] : 1) % cluster[i] != 0) return false;
+    return true;
+}
+
+/// Whether the numbers of a limit, its pieces' values, are within it. `limit_conditions` says the same of open ones.
+bool within_limits(const Claim& claim, std::span<const std::int64_t> numbers, const DeviceLimits& limits) noexcept {
+    switch (claim.kind) {
+        case Claim::Kind::threads:
+            return product(numbers, 1, limits.max_threads) && (numbers.size() < 3 || numbers[2] <= block_z_at_most);
+        case Claim::Kind::grid: {
+            const std::int64_t most[] = {limits.max_grid_x, limits.max_grid_y, limits.max_grid_z};
+            for (std::size_t i = 0; i < numbers.size(); ++i)
+                if (numbers[i] < 1 || numbers[i] > (i < 3 ? most[i] : 1)) return false;
+            return true;
+        }
+        case Claim::Kind::shared:
+            return numbers[0] >= 0 && numbers[0] <= limits.max_shared;
+        case Claim::Kind::cluster:
+            return cluster_fits(claim, numbers, limits);
+        case Claim::Kind::scratch:
+            return product(numbers, 0, scratch_elements_at_most).has_value();
+        case Claim::Kind::declared:
+            break;
+    }
     return true;
 }
 
@@ -98,28 +117,6 @@ std::vector<Claim> claims_of(const Variant& variant) {
                           .split = 0,
                           .subject = scratch.name});
     return claims;
-}
-
-bool within_limits(const Claim& claim, std::span<const std::int64_t> numbers, const DeviceLimits& limits) noexcept {
-    switch (claim.kind) {
-        case Claim::Kind::threads:
-            return product(numbers, 1, limits.max_threads) && (numbers.size() < 3 || numbers[2] <= block_z_at_most);
-        case Claim::Kind::grid: {
-            const std::int64_t most[] = {limits.max_grid_x, limits.max_grid_y, limits.max_grid_z};
-            for (std::size_t i = 0; i < numbers.size(); ++i)
-                if (numbers[i] < 1 || numbers[i] > (i < 3 ? most[i] : 1)) return false;
-            return true;
-        }
-        case Claim::Kind::shared:
-            return numbers[0] >= 0 && numbers[0] <= limits.max_shared;
-        case Claim::Kind::cluster:
-            return cluster_fits(claim, numbers, limits);
-        case Claim::Kind::scratch:
-            return product(numbers, 0, scratch_elements_at_most).has_value();
-        case Claim::Kind::declared:
-            break;
-    }
-    return true;
 }
 
 std::optional<std::string> broken_claim(const Claim& claim, const Scope& scope, const DeviceLimits& limits) {

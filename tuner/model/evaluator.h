@@ -90,6 +90,7 @@ struct ExpressionNode {
     Fault fault = Fault::none;              ///< of a failure
     std::uint32_t slot = 0;
     std::uint32_t depth = 1;
+    std::uint64_t slots = 0;  ///< bit i: slot i stands somewhere in it
     std::size_t offset = 0;
     std::string_view piece;           ///< the part of the expression's text that it stands for
     Value value;                      ///< of a constant

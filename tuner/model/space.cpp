@@ -3,229 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <compare>
 
 #include "autotune/error.h"
-#include "tuner/model/bound_expression.h"
-#include "tuner/model/claims.h"
 #include "tuner/model/instance_data.h"
+#include "tuner/model/parameter_group.h"
 
 namespace autotune {
 namespace {
 
-constexpr std::size_t table_entries_at_most = std::size_t{1} << 20;
 constexpr std::size_t parameters_at_most = 64;
 constexpr std::size_t values_at_most = 65535;
-
-/// Names of an instance without its lets, which a BoundExpression puts in by itself.
-class KnownNames final : public Scope {
-public:
-    explicit KnownNames(const Instance::Data& data) : all_{data, nullptr, 1}, lets_{data.op->lets} {}
-    const Value* find(std::string_view name) const override {
-        const auto let = std::ranges::find(lets_, name, &std::pair<std::string, Expression>::first);
-        return let == lets_.end() ? all_.find(name) : nullptr;
-    }
-    std::optional<std::int64_t> tensor_align(std::string_view name) const override { return all_.tensor_align(name); }
-    std::optional<bool> tensor_contiguous(std::string_view name) const override { return all_.tensor_contiguous(name); }
-    std::optional<std::int64_t> tensor_sum(std::string_view name) const override { return all_.tensor_sum(name); }
-
-private:
-    InstanceScope all_;
-    std::span<const std::pair<std::string, Expression>> lets_;
-};
-
-std::vector<std::string> parameter_names(const Variant& variant) {
-    std::vector<std::string> names;
-    for (const Parameter& parameter : variant.parameters) names.push_back(parameter.name);
-    return names;
-}
-
-/// A claim of a variant, or one operand of its outermost `and`, ready to be judged at the depth where the last of its
-/// parameters gets its value. Most look at two or three parameters: their verdicts go into a table, so that each
-/// combination is evaluated once however often the walk meets it.
-class Check {
-public:
-    /// when: empty where the claim has none
-    Check(const Claim& claim, const Instance& instance, const Variant& variant, std::optional<BoundExpression> when,
-          std::vector<BoundExpression> pieces)
-        : claim_{claim}, limits_{instance.limits()}, when_{std::move(when)}, pieces_{std::move(pieces)} {
-        std::uint64_t used = when_ ? when_->used() : 0;
-        for (const BoundExpression& piece : pieces_) used |= piece.used();
-        depth_ = static_cast<std::size_t>(std::bit_width(used));
-        std::size_t entries = 1;
-        strides_.assign(variant.parameters.size(), 0);
-        for (std::size_t i = 0; i < variant.parameters.size() && entries <= table_entries_at_most; ++i) {
-            if ((used >> i & 1) == 0) continue;
-            strides_[i] = entries;
-            entries *= variant.parameters[i].values.size();
-        }
-        if (entries <= table_entries_at_most) table_.assign(entries, Verdict::unknown);
-    }
-
-    /// All that must hold for the claim to hold.
-    static std::vector<Check> of(const Claim& claim, const Instance& instance, const Variant& variant,
-                                 const KnownNames& known) {
-        const auto names = parameter_names(variant);
-        const auto bound = [&](const Expression& expression) {
-            return BoundExpression{expression, known, names, instance.op().lets};
-        };
-        std::vector<Check> out;
-        if (claim.kind == Claim::Kind::declared) {
-            for (BoundExpression& part : bound(*claim.pieces[0]).conjuncts())
-                out.push_back(Check{claim, instance, variant, std::nullopt, {std::move(part)}});
-            return out;
-        }
-        std::vector<BoundExpression> pieces;
-        for (const Expression* piece : claim.pieces) pieces.push_back(bound(*piece));
-        out.push_back(Check{claim, instance, variant, claim.when ? std::optional{bound(*claim.when)} : std::nullopt,
-                            std::move(pieces)});
-        return out;
-    }
-
-    bool has_table() const noexcept { return !table_.empty(); }
-    std::size_t depth() const noexcept { return depth_; }
-
-    /// Where in the table the values before the last one lead.
-    std::size_t base(std::span<const std::uint16_t> row) const noexcept {
-        std::size_t out = 0;
-        for (std::size_t i = 0; i + 1 < depth_; ++i) out += row[i] * strides_[i];
-        return out;
-    }
-
-    /// base: of the row; last: the index of the value at depth() - 1
-    bool holds(std::size_t base, std::size_t last, std::span<const Cell> values) {
-        if (table_.empty()) return judged(values);
-        Verdict& verdict = table_[base + (depth_ ? last * strides_[depth_ - 1] : 0)];
-        if (verdict == Verdict::unknown) verdict = judged(values) ? Verdict::holds : Verdict::fails;
-        return verdict == Verdict::holds;
-    }
-
-private:
-    enum class Verdict : std::uint8_t { unknown, holds, fails };
-
-    bool judged(std::span<const Cell> values) const {
-        const Cell cell = judge(
-            claim_, limits_, [&] { return when_->evaluate(values); },
-            [&](std::size_t piece) { return pieces_[piece].evaluate(values); });
-        return !cell.failed() && cell.truth();
-    }
-
-    const Claim& claim_;
-    const DeviceLimits& limits_;
-    std::optional<BoundExpression> when_;
-    std::vector<BoundExpression> pieces_;
-    std::size_t depth_ = 0;
-    std::vector<std::size_t> strides_;
-    std::vector<Verdict> table_;
-};
-
-/// Walks the values of one variant, parameter by parameter, and keeps the rows where every claim holds.
-class Walk {
-public:
-    Walk(const Instance& instance, const Variant& variant, std::size_t at_most, std::uint64_t steps_at_most)
-        : instance_{instance},
-          variant_{variant},
-          at_most_{at_most},
-          steps_at_most_{steps_at_most},
-          claims_{claims_of(variant)} {
-        const std::size_t depth = variant.parameters.size();
-        if (depth > parameters_at_most) refuse(fmt::format("has more than {} parameters", parameters_at_most));
-        below_.assign(depth + 1, 1.0);
-        for (std::size_t i = depth; i-- > 0;) {
-            const std::size_t count = variant.parameters[i].values.size();
-            if (count > values_at_most)
-                refuse(fmt::format("has more than {} values of {}", values_at_most, variant.parameters[i].name));
-            below_[i] = below_[i + 1] * static_cast<double>(count);
-        }
-        row_.assign(depth, 0);
-        cells_.assign(depth, Cell{});
-        rejected_.assign(claims_.size(), 0.0);
-    }
-
-    void run() {
-        const KnownNames known{instance_.data()};
-        at_depth_.resize(row_.size() + 1);
-        for (const bool tables : {true, false})  // the cheap ones of a depth come first
-            for (std::size_t i = 0; i < claims_.size(); ++i)
-                for (Check& check : Check::of(claims_[i], instance_, variant_, known))
-                    if (check.has_table() == tables) at_depth_[check.depth()].push_back({i, std::move(check), 0});
-        for (Placed& placed : at_depth_[0])
-            if (!placed.check.holds(0, 0, cells_)) {
-                rejected_[placed.claim] += below_[0];
-                return;
-            }
-        descend(0);
-    }
-
-    double raw() const noexcept { return below_[0]; }
-    std::size_t count() const noexcept { return count_; }
-    std::vector<std::uint16_t> rows() && noexcept { return std::move(rows_); }
-
-    std::vector<Space::Rejection> rejections() const {
-        std::vector<Space::Rejection> out;
-        for (std::size_t i = 0; i < claims_.size(); ++i) {
-            if (rejected_[i] == 0) continue;
-            const auto same = std::ranges::find(out, claims_[i].text, &Space::Rejection::claim);
-            if (same != out.end())
-                same->raw_configs += rejected_[i];
-            else
-                out.push_back({claims_[i].text, rejected_[i]});
-        }
-        return out;
-    }
-
-private:
-    struct Placed {
-        std::size_t claim;
-        Check check;
-        std::size_t base;
-    };
-
-    [[noreturn]] void refuse(const std::string& what) const {
-        throw Error{Error::Kind::usage,
-                    fmt::format("variant '{}' of '{}' {} for {}: give it tighter constraints or fewer values",
-                                variant_.name, instance_.op().name, what, instance_.problem().text())};
-    }
-
-    void descend(std::size_t depth) {
-        if (depth == row_.size()) return keep();
-        std::vector<Placed>& checks = at_depth_[depth + 1];
-        for (Placed& placed : checks) placed.base = placed.check.base(row_);
-        const std::vector<Value>& values = variant_.parameters[depth].values;
-        steps_ += values.size();
-        if (steps_ > steps_at_most_) refuse(fmt::format("takes more than {} steps to enumerate", steps_at_most_));
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            row_[depth] = static_cast<std::uint16_t>(i);
-            cells_[depth] = Cell::of(values[i]);
-            const auto broken =
-                std::ranges::find_if(checks, [&](Placed& p) { return !p.check.holds(p.base, i, cells_); });
-            if (broken == checks.end())
-                descend(depth + 1);
-            else
-                rejected_[broken->claim] += below_[depth + 1];
-        }
-    }
-
-    void keep() {
-        if (++count_ > at_most_) refuse(fmt::format("has more than {} valid configs", at_most_));
-        rows_.insert(rows_.end(), row_.begin(), row_.end());
-    }
-
-    const Instance& instance_;
-    const Variant& variant_;
-    std::size_t at_most_;
-    std::uint64_t steps_at_most_;
-    std::vector<Claim> claims_;
-    std::vector<double> below_;  ///< raw configs under a node of each depth
-    std::vector<std::vector<Placed>> at_depth_;
-    std::vector<std::uint16_t> row_;
-    std::vector<Cell> cells_;
-    std::vector<double> rejected_;
-    std::uint64_t steps_ = 0;
-    std::size_t count_ = 0;
-    std::vector<std::uint16_t> rows_;
-};
+constexpr std::size_t edges_at_most = std::size_t{1} << 23;
+/// What file order may take before another is tried: what a person does not notice.
+constexpr GroupLimits in_file_order{.steps = std::uint64_t{1} << 22, .edges = std::size_t{1} << 20};
 
 /// Why `needs` leaves a variant out; empty when it does not.
 std::string unmet(const Instance& instance, const Variant& variant) {
@@ -241,61 +32,261 @@ double raw_of(const Variant& variant) {
 }
 
 /// The index of each value; nullopt when the config is none of the variant.
-std::optional<std::vector<std::uint16_t>> row_of(const Variant& variant, const Config& config) {
+std::optional<Space::Row> row_of(const Variant& variant, const Config& config) {
     if (config.values.size() != variant.parameters.size()) return std::nullopt;
-    std::vector<std::uint16_t> row;
-    for (const Parameter& parameter : variant.parameters) {
+    Space::Row row{variant.parameters.size()};
+    for (std::size_t i = 0; i < row.size(); ++i) {
+        const Parameter& parameter = variant.parameters[i];
         const Value* value = find_value(config.values, parameter.name);
         if (value == nullptr) return std::nullopt;
         const auto found = std::ranges::find(parameter.values, *value);
         if (found == parameter.values.end()) return std::nullopt;
-        row.push_back(static_cast<std::uint16_t>(found - parameter.values.begin()));
+        row[i] = static_cast<std::uint16_t>(found - parameter.values.begin());
     }
     return row;
 }
 
+/// All parameters in one group, by the rows there are.
+ParameterGroup group_of_rows(const Variant& variant, std::span<const std::uint16_t> rows) {
+    ParameterGroup out{.order = {}, .diagram = Diagram::of_rows(rows, variant.parameters.size())};
+    for (std::size_t i = 0; i < variant.parameters.size(); ++i) out.order.push_back(i);
+    return out;
+}
+
+/// Builds the groups of one variant.
+class VariantBuilder {
+public:
+    VariantBuilder(const Instance& instance, const Variant& variant, std::size_t at_most, std::uint64_t steps_at_most)
+        : instance_{instance},
+          variant_{variant},
+          at_most_{at_most},
+          whole_limits_{.steps = steps_at_most, .edges = edges_at_most},
+          claims_{claims_of(variant)} {
+        if (variant.parameters.size() > parameters_at_most)
+            refuse(fmt::format("has more than {} parameters", parameters_at_most));
+        for (const Parameter& parameter : variant.parameters)
+            if (parameter.values.size() > values_at_most)
+                refuse(fmt::format("has more than {} values of {}", values_at_most, parameter.name));
+        rejected_.assign(claims_.size(), 0.0);
+    }
+
+    std::vector<ParameterGroup> groups() {
+        if (raw_of(variant_) == 0) return {};
+        const std::vector<Condition> conditions = conditions_of(instance_, variant_, claims_);
+        for (const Condition& condition : conditions)
+            if (condition.holds.used() == 0) {
+                const Cell cell = condition.holds.evaluate({});
+                if (cell.numeric() && cell.truth()) continue;
+                rejected_[condition.claim] += raw_of(variant_);
+                return {};
+            }
+        std::vector<ParameterGroup> out;
+        for (const std::vector<std::size_t>& slots : connected(variant_.parameters.size(), conditions))
+            out.push_back(group(slots, conditions));
+        count(out);
+        return out;
+    }
+
+    std::size_t count() const noexcept { return count_; }
+
+    std::vector<Space::Rejection> rejections() const {
+        std::vector<Space::Rejection> out;
+        for (std::size_t i = 0; i < claims_.size(); ++i) {
+            if (rejected_[i] == 0) continue;
+            const auto same = std::ranges::find(out, claims_[i].text, &Space::Rejection::claim);
+            if (same != out.end())
+                same->raw_configs += rejected_[i];
+            else
+                out.push_back({claims_[i].text, rejected_[i]});
+        }
+        return out;
+    }
+
+private:
+    [[noreturn]] void refuse(const std::string& what) const {
+        throw Error{Error::Kind::usage,
+                    fmt::format("variant '{}' of '{}' {} for {}: give it tighter constraints or fewer values",
+                                variant_.name, instance_.op().name, what, instance_.problem().text())};
+    }
+
+    ParameterGroup group(const std::vector<std::size_t>& slots, std::span<const Condition> all) {
+        std::vector<Condition> conditions;
+        std::ranges::copy_if(all, std::back_inserter(conditions), [&](const Condition& condition) {
+            return std::ranges::any_of(slots, [&](std::size_t slot) { return condition.holds.used() >> slot & 1; });
+        });
+        const auto built = [&](const std::vector<std::size_t>& order, const GroupLimits& limits) {
+            return build_group(order, variant_.parameters, conditions, claims_.size(),
+                               {.steps = std::min(limits.steps, whole_limits_.steps), .edges = limits.edges});
+        };
+        const std::vector<std::size_t> closing = closing_order(slots, variant_.parameters, conditions);
+        if (auto out = built(slots, closing == slots ? whole_limits_ : in_file_order)) return std::move(*out);
+        if (closing != slots)
+            if (auto out = built(closing, whole_limits_)) return std::move(*out);
+        refuse(fmt::format("takes more than {} steps to enumerate", whole_limits_.steps));
+    }
+
+    /// Groups know nothing of each other: what one rejects is not asked of the next.
+    void count(const std::vector<ParameterGroup>& groups) {
+        count_ = 1;
+        double valid = 1, raw = raw_of(variant_);
+        bool none = false;
+        for (const ParameterGroup& group : groups) {
+            raw /= group.raw;
+            for (std::size_t i = 0; i < rejected_.size(); ++i) rejected_[i] += valid * group.rejected[i] * raw;
+            valid *= static_cast<double>(group.diagram.rows());
+            none = none || group.diagram.rows() == 0;
+        }
+        if (none) {
+            count_ = 0;
+            return;
+        }
+        for (const ParameterGroup& group : groups)
+            if (__builtin_mul_overflow(count_, group.diagram.rows(), &count_) || count_ > at_most_)
+                refuse(fmt::format("has more than {} valid configs", at_most_));
+    }
+
+    const Instance& instance_;
+    const Variant& variant_;
+    std::size_t at_most_;
+    GroupLimits whole_limits_;
+    std::vector<Claim> claims_;
+    std::vector<double> rejected_;
+    std::size_t count_ = 0;
+};
+
 }  // namespace
+
+/// A way into a part: what is fixed so far, how many configs go on from there and how many come before them.
+class Space::Cursor {
+public:
+    Cursor(const VariantSpace& variant, const Part& part) : part_{part}, open_{variant.count} {}
+
+    const Diagram& diagram(std::size_t place) const { return part_.groups[part_.group_of[place]]; }
+    std::uint32_t node(std::size_t place) const { return nodes_[part_.group_of[place]]; }
+    /// Configs that go on alike once this place's group is taken out.
+    std::uint64_t apart(std::size_t place) const { return open_ / diagram(place).rows(node(place)); }
+    void take(std::size_t place, const Diagram::Edge& edge) {
+        const std::uint64_t others = apart(place);
+        before_ += edge.before * others;
+        open_ = others * diagram(place).rows(edge.node);
+        nodes_[part_.group_of[place]] = edge.node;
+    }
+    std::uint64_t before() const noexcept { return before_; }
+
+private:
+    const Part& part_;
+    std::array<std::uint32_t, parameters_at_most> nodes_{};
+    std::uint64_t open_ = 0, before_ = 0;
+};
+
+/// Walks the valid configs whose values lie within a window each.
+class Space::Surroundings {
+public:
+    struct Window {
+        std::uint16_t low = 0, high = 0;
+    };
+
+    Surroundings(const VariantSpace& variant, const Part& part, std::vector<Window> windows, std::size_t at_most)
+        : variant_{variant}, windows_{std::move(windows)}, at_most_{at_most}, steps_at_most_{64 * at_most} {
+        walk(0, Cursor{variant, part});
+    }
+
+    std::vector<std::size_t> numbers() && { return std::move(numbers_); }
+
+private:
+    void walk(std::size_t place, const Cursor& cursor) {
+        if (place == windows_.size()) {
+            numbers_.push_back(variant_.first + cursor.before());
+            return;
+        }
+        for (const Diagram::Edge& edge : cursor.diagram(place).edges(cursor.node(place))) {
+            if (edge.value < windows_[place].low) continue;
+            if (edge.value > windows_[place].high || numbers_.size() == at_most_ || ++steps_ > steps_at_most_) return;
+            Cursor next = cursor;
+            next.take(place, edge);
+            walk(place + 1, next);
+        }
+    }
+
+    const VariantSpace& variant_;
+    std::vector<Window> windows_;
+    std::size_t at_most_, steps_at_most_, steps_ = 0;
+    std::vector<std::size_t> numbers_;
+};
 
 Space Space::make(const Instance& instance, std::size_t at_most, std::uint64_t steps_at_most) {
     Space space;
     for (const Variant& variant : instance.op().variants) {
-        VariantSpace part{
-            .variant = &variant, .raw = raw_of(variant), .first = space.size(), .unmet = unmet(instance, variant)};
-        std::vector<std::uint16_t> rows;
-        if (part.unmet.empty()) {
-            Walk walk{instance, variant, at_most, steps_at_most};
-            walk.run();
-            part.count = walk.count();
-            part.rejections = walk.rejections();
-            rows = std::move(walk).rows();
+        VariantSpace made{.variant = &variant, .raw = raw_of(variant), .unmet = unmet(instance, variant)};
+        std::vector<ParameterGroup> groups;
+        if (made.unmet.empty()) {
+            VariantBuilder builder{instance, variant, at_most, steps_at_most};
+            groups = builder.groups();
+            made.count = builder.count();
+            made.rejections = builder.rejections();
         }
-        space.variants_.push_back(std::move(part));
-        space.rows_.push_back(std::move(rows));
+        space.add(std::move(made), std::move(groups));
     }
     space.set_default(instance);
     return space;
 }
 
 Space Space::of(const Instance& instance, std::span<const Config> configs) {
-    Space space;
-    for (const Variant& variant : instance.op().variants) {
-        VariantSpace part{
-            .variant = &variant, .raw = raw_of(variant), .first = space.size(), .unmet = unmet(instance, variant)};
-        std::vector<std::vector<std::uint16_t>> rows;
-        for (const Config& config : configs)
-            if (config.variant == variant.name && !instance.objection(config)) rows.push_back(*row_of(variant, config));
-        std::ranges::sort(rows);
-        rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-        part.count = rows.size();
-        space.variants_.push_back(std::move(part));
-        std::vector<std::uint16_t>& flat = space.rows_.emplace_back();
-        for (const auto& row : rows) flat.insert(flat.end(), row.begin(), row.end());
-    }
     for (const Config& config : configs)
         if (const auto objection = instance.objection(config))
             throw Error{Error::Kind::usage, fmt::format("the config '{}' is not valid: {}", config.text(), *objection)};
+    Space space;
+    for (const Variant& variant : instance.op().variants) {
+        std::vector<std::vector<std::uint16_t>> rows;
+        for (const Config& config : configs)
+            if (config.variant == variant.name) {
+                const Row row = *row_of(variant, config);
+                rows.emplace_back(row.begin(), row.end());
+            }
+        std::ranges::sort(rows);
+        rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+        std::vector<std::uint16_t> flat;
+        for (const auto& row : rows) flat.insert(flat.end(), row.begin(), row.end());
+        std::vector<ParameterGroup> groups;
+        if (!rows.empty()) groups.push_back(group_of_rows(variant, flat));
+        space.add(
+            {.variant = &variant, .raw = raw_of(variant), .count = rows.size(), .unmet = unmet(instance, variant)},
+            std::move(groups));
+    }
     space.set_default(instance);
     return space;
+}
+
+Space Space::of_rows(const Instance& instance, std::span<const std::uint16_t> rows) {
+    const Variant& variant = instance.op().variants.front();
+    ParameterGroup group = group_of_rows(variant, rows);
+    Space space;
+    std::vector<ParameterGroup> groups;
+    VariantSpace made{.variant = &variant, .raw = raw_of(variant), .count = group.diagram.rows()};
+    groups.push_back(std::move(group));
+    space.add(std::move(made), std::move(groups));
+    space.set_default(instance);
+    return space;
+}
+
+/// A group's parameters take the places that are theirs in file order, in its own order.
+void Space::add(VariantSpace variant, std::vector<ParameterGroup> groups) {
+    variant.first = size();
+    variant.order.resize(variant.variant->parameters.size());
+    Part part;
+    part.group_of.resize(variant.order.size());
+    for (std::size_t i = 0; i < variant.order.size(); ++i) variant.order[i] = i;
+    for (ParameterGroup& group : groups) {
+        std::vector<std::size_t> places = group.order;
+        std::ranges::sort(places);
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            variant.order[places[i]] = group.order[i];
+            part.group_of[places[i]] = part.groups.size();
+        }
+        part.groups.push_back(std::move(group.diagram));
+    }
+    variants_.push_back(std::move(variant));
+    parts_.push_back(std::move(part));
 }
 
 void Space::set_default(const Instance& instance) {
@@ -323,10 +314,30 @@ std::size_t Space::variant_of(std::size_t number) const noexcept {
     return i;
 }
 
-std::span<const std::uint16_t> Space::row(std::size_t number) const noexcept {
-    const std::size_t part = variant_of(number);
-    const std::size_t width = variants_[part].variant->parameters.size();
-    return std::span{rows_[part]}.subspan((number - variants_[part].first) * width, width);
+Space::Row Space::row(std::size_t number) const noexcept {
+    const std::size_t v = variant_of(number);
+    const VariantSpace& variant = variants_[v];
+    Row out{variant.order.size()};
+    Cursor cursor{variant, parts_[v]};
+    for (std::size_t place = 0; place < out.size(); ++place) {
+        const std::uint64_t left = number - variant.first - cursor.before();
+        const Diagram::Edge& edge = cursor.diagram(place).holding(cursor.node(place), left / cursor.apart(place));
+        out[variant.order[place]] = edge.value;
+        cursor.take(place, edge);
+    }
+    return out;
+}
+
+std::optional<std::size_t> Space::number_of(std::size_t variant, const Row& row) const noexcept {
+    const VariantSpace& part = variants_[variant];
+    if (part.count == 0 || row.size() != part.order.size()) return std::nullopt;
+    Cursor cursor{part, parts_[variant]};
+    for (std::size_t place = 0; place < part.order.size(); ++place) {
+        const Diagram::Edge* edge = cursor.diagram(place).find(cursor.node(place), row[part.order[place]]);
+        if (edge == nullptr) return std::nullopt;
+        cursor.take(place, *edge);
+    }
+    return part.first + cursor.before();
 }
 
 Config Space::config(std::size_t number) const {
@@ -334,50 +345,53 @@ Config Space::config(std::size_t number) const {
         throw Error{Error::Kind::internal, fmt::format("config {} was asked for of {}", number, size())};
     const Variant& variant = *variants_[variant_of(number)].variant;
     Config out{.variant = variant.name, .values = {}};
-    const auto indices = row(number);
+    const Row indices = row(number);
     for (std::size_t i = 0; i < indices.size(); ++i)
         out.values.emplace_back(variant.parameters[i].name, variant.parameters[i].values[indices[i]]);
     return out;
 }
 
-std::optional<std::size_t> Space::find_row(std::size_t part, std::span<const std::uint16_t> wanted) const noexcept {
-    // Rows stand in lexicographic order, so looking one up needs no index of its own.
-    std::size_t low = 0, high = variants_[part].count;
-    const auto at = [&](std::size_t i) { return std::span{rows_[part]}.subspan(i * wanted.size(), wanted.size()); };
-    while (low < high) {
-        const std::size_t middle = low + (high - low) / 2;
-        const auto found = at(middle);
-        if (std::ranges::lexicographical_compare(found, wanted))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == variants_[part].count || !std::ranges::equal(at(low), wanted)) return std::nullopt;
-    return variants_[part].first + low;
-}
-
 std::optional<std::size_t> Space::find(const Config& config) const {
     for (std::size_t i = 0; i < variants_.size(); ++i)
         if (variants_[i].variant->name == config.variant)
-            if (const auto wanted = row_of(*variants_[i].variant, config)) return find_row(i, *wanted);
+            if (const auto wanted = row_of(*variants_[i].variant, config)) return number_of(i, *wanted);
     return std::nullopt;
 }
 
-std::vector<std::size_t> Space::neighbours(std::size_t number, Neighbourhood kind) const {
-    std::vector<std::size_t> out;
-    const std::size_t part = variant_of(number);
-    const auto own = row(number);
-    std::vector<std::uint16_t> changed{own.begin(), own.end()};
-    for (std::size_t i = 0; i < changed.size(); ++i) {
-        const std::size_t values = variants_[part].variant->parameters[i].values.size();
-        for (std::size_t value = 0; value < values; ++value) {
-            const std::size_t steps = value > own[i] ? value - own[i] : own[i] - value;
-            if (steps == 0 || (kind == Neighbourhood::adjacent && steps > 1)) continue;
-            changed[i] = static_cast<std::uint16_t>(value);
-            if (const auto found = find_row(part, changed)) out.push_back(*found);
+std::vector<std::size_t> Space::neighbours(std::size_t number, Neighbourhood kind, std::size_t at_most) const {
+    const std::size_t v = variant_of(number);
+    const VariantSpace& variant = variants_[v];
+    const Row own = row(number);
+    if (kind == Neighbourhood::hamming) {
+        std::vector<std::size_t> out;
+        Row changed = own;
+        for (std::size_t i = 0; i < own.size(); ++i) {
+            const std::size_t values = variant.variant->parameters[i].values.size();
+            for (std::size_t value = 0; value < values; ++value) {
+                changed[i] = static_cast<std::uint16_t>(value);
+                if (value == own[i]) continue;
+                if (const auto found = number_of(v, changed)) out.push_back(*found);
+            }
+            changed[i] = own[i];
         }
-        changed[i] = own[i];
+        return out;
     }
+    std::vector<Surroundings::Window> windows(own.size());
+    for (std::size_t g = 0; g < parts_[v].groups.size(); ++g)
+        for (std::size_t place = 0, inside = 0; place < own.size(); ++place) {
+            if (parts_[v].group_of[place] != g) continue;
+            const std::uint16_t value = own[variant.order[place]];
+            const std::vector<std::uint16_t>& occurring = parts_[v].groups[g].values(inside++);
+            const auto at = std::ranges::lower_bound(occurring, value);
+            windows[place] = {at == occurring.begin() ? value : *std::prev(at),
+                              std::next(at) == occurring.end() ? value : *std::next(at)};
+            if (kind == Neighbourhood::strictly_adjacent)
+                windows[place] = {static_cast<std::uint16_t>(value > 0 ? value - 1 : 0),
+                                  static_cast<std::uint16_t>(value + 1)};
+        }
+    std::vector<std::size_t> out = Surroundings{variant, parts_[v], std::move(windows), at_most + 1}.numbers();
+    std::erase(out, number);
+    if (out.size() > at_most) out.pop_back();
     return out;
 }
 
