@@ -1,0 +1,101 @@
+#include "tuner/interchange/t1.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "autotune/error.h"
+#include "tuner/model/space.h"
+
+namespace autotune {
+namespace {
+
+std::string refusal_of_t1(std::string_view json) {
+    try {
+        t1_from_text(json, "file.json");
+    } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), Error::Kind::usage);
+        EXPECT_TRUE(std::string{error.what()}.starts_with("file.json:")) << error.what();
+        return error.what();
+    }
+    ADD_FAILURE() << json << " is read";
+    return {};
+}
+
+std::string with(std::string_view parameters, std::string_view conditions) {
+    return fmt::format(R"({{"ConfigurationSpace": {{"TuningParameters": [{}], "Conditions": [{}]}}}})", parameters,
+                       conditions);
+}
+
+constexpr std::string_view convolution = R"({
+  "General": {"FormatVersion": 1, "BenchmarkName": "convolution"},
+  "ConfigurationSpace": {
+    "TuningParameters": [
+      {"Name": "block_size_x", "Type": "int", "Values": "[16 * i for i in range(1, 17)]", "Default": 16},
+      {"Name": "block_size_y", "Type": "int", "Values": "[2**i for i in range(5)]", "Default": "16"},
+      {"Name": "use_padding", "Type": "int", "Values": "[0, 1]", "Default": 3},
+      {"Name": "layout", "Type": "string", "Values": "['row', 'col']"},
+      {"Name": "fast", "Type": "bool", "Values": [true, false]},
+      {"Name": "scale", "Type": "float", "Values": "[0.5, 1, 2.0]"}
+    ],
+    "Conditions": [
+      {"Expression": "32 <= block_size_x*block_size_y <= 1024", "Parameters": ["block_size_x"]},
+      {"Expression": "use_padding==0 or block_size_x % 32 != 0", "Parameters": ["use_padding"]}
+    ]
+  },
+  "KernelSpecification": {"Language": "CUDA", "KernelName": "conv", "KernelFile": "conv.cu", "GridDivX": ["x"]}
+})";
+
+TEST(T1, ReadsTheSpaceWithTheLibertiesOfPublicFiles) {
+    const T1 t1 = t1_from_text(convolution, "t1.json");
+    EXPECT_EQ(t1.kernel, "conv");
+    EXPECT_EQ(t1.source, "conv.cu");
+    ASSERT_EQ(t1.parameters.size(), 6U);
+    EXPECT_EQ(t1.parameters[0].values.size(), 16U);
+    EXPECT_EQ(t1.parameters[3].values[1], Value{std::string{"col"}});
+    EXPECT_EQ(t1.parameters[4].values[0], Value{true});
+    ASSERT_EQ(t1.notes.size(), 1U);
+    EXPECT_EQ(t1.notes[0], "the default 3 of 'use_padding' is none of its values");
+
+    const Op op = op_of_t1(t1);
+    const Space space = Space::make(Instance::make(op, {}, DeviceLimits{}));
+    std::size_t expected = 0;
+    for (int x = 16; x <= 256; x += 16)
+        for (int y = 1; y <= 16; y *= 2)
+            for (int padding = 0; padding < 2; ++padding)
+                expected += 32 <= x * y && x * y <= 1024 && (padding == 0 || x % 32 != 0);
+    EXPECT_EQ(space.size(), expected * 2 * 2 * 3);
+    EXPECT_EQ(space.config(space.default_number()).text(),
+              "conv block_size_x=16 block_size_y=16 use_padding=0 layout=row fast=true scale=0.5");
+}
+
+TEST(T1, SaysWhatIsWrongAndWhere) {
+    EXPECT_NE(refusal_of_t1("{").find("file.json:1:"), std::string::npos);
+    EXPECT_NE(refusal_of_t1("[]").find("no object"), std::string::npos);
+    EXPECT_NE(refusal_of_t1("{}").find("there is no ConfigurationSpace"), std::string::npos);
+    EXPECT_NE(refusal_of_t1(with("", "")).find("lists no parameter"), std::string::npos);
+    const std::string a = R"({"Name": "a", "Type": "int", "Values": "[1, 2]"})";
+    EXPECT_NE(refusal_of_t1(with(a + "," + a, "")).find("parameter 'a': it is there twice"), std::string::npos);
+    EXPECT_NE(refusal_of_t1(with(R"({"Name": "a", "Type": "int", "Values": "[]"})", "")).find("no value"),
+              std::string::npos);
+    EXPECT_NE(refusal_of_t1(with(R"({"Name": "a", "Type": "int", "Values": "[1,"})", "")).find("column"),
+              std::string::npos);
+    EXPECT_NE(refusal_of_t1(with(R"({"Name": "a", "Type": "int", "Values": "['x']"})", "")).find("'x' is a word"),
+              std::string::npos);
+    EXPECT_NE(refusal_of_t1(with(R"({"Name": "a b", "Type": "int", "Values": "[1]"})", "")).find("no word"),
+              std::string::npos);
+    EXPECT_NE(refusal_of_t1(with(a, R"({"Expression": "a < blck", "Parameters": []})"))
+                  .find("Conditions[0]: 'blck' in 'a < blck' is no parameter"),
+              std::string::npos);
+    EXPECT_NE(refusal_of_t1(with(a, R"({"Expression": "import os", "Parameters": []})")), "");
+    EXPECT_NE(refusal_of_t1("\xff\xfe{}"), "");
+    EXPECT_NE(refusal_of_t1(R"({"ConfigurationSpace": ")"
+                            "\xc3\x28"
+                            R"("})")
+                  .find("UTF-8"),
+              std::string::npos);
+    EXPECT_NE(refusal_of_t1(std::string(100'000, '[')).find("levels deep"), std::string::npos);
+    EXPECT_NE(refusal_of_t1(R"({"a": 1e999})"), "");
+}
+
+}  // namespace
+}  // namespace autotune

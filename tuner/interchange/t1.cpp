@@ -1,0 +1,189 @@
+#include "tuner/interchange/t1.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <set>
+
+#include "autotune/error.h"
+#include "tuner/interchange/json_text.h"
+#include "tuner/interchange/python_text.h"
+#include "tuner/model/suggest.h"
+
+namespace autotune {
+namespace {
+
+class T1Reader {
+public:
+    T1Reader(const ForeignJson& root, const std::string& file) : root_{root}, file_{file} {}
+
+    T1 read() {
+        if (!root_.is_object()) refuse("", "it is no object");
+        const ForeignJson& space = member(root_, "ConfigurationSpace", "");
+        const ForeignJson& parameters = member(space, "TuningParameters", "ConfigurationSpace");
+        if (!parameters.is_array() || parameters.empty()) refuse("TuningParameters", "it lists no parameter");
+        for (std::size_t i = 0; i < parameters.size(); ++i) parameter(parameters[i], i);
+        if (space.contains("Conditions")) {
+            const ForeignJson& conditions = space["Conditions"];
+            if (!conditions.is_array()) refuse("Conditions", "it is no list");
+            for (std::size_t i = 0; i < conditions.size(); ++i) condition(conditions[i], i);
+        }
+        if (root_.contains("KernelSpecification") && root_["KernelSpecification"].is_object()) {
+            const ForeignJson& kernel = root_["KernelSpecification"];
+            out_.kernel = text_or_nothing(kernel, "KernelName");
+            out_.source = text_or_nothing(kernel, "KernelFile");
+            out_.language = text_or_nothing(kernel, "Language");
+        } else {
+            out_.notes.push_back("there is no KernelSpecification: the space has no kernel");
+        }
+        return std::move(out_);
+    }
+
+private:
+    [[noreturn]] void refuse(const std::string& where, const std::string& what) const {
+        throw Error{Error::Kind::usage, fmt::format("{}: {}{}{}", file_, where, where.empty() ? "" : ": ", what)};
+    }
+
+    const ForeignJson& member(const ForeignJson& object, const char* name, const std::string& where) const {
+        if (!object.is_object() || !object.contains(name)) refuse(where, fmt::format("there is no {}", name));
+        return object[name];
+    }
+
+    static std::string text_or_nothing(const ForeignJson& object, const char* name) {
+        return object.contains(name) && object[name].is_string() ? object[name].get<std::string>() : std::string{};
+    }
+
+    void parameter(const ForeignJson& json, std::size_t i) {
+        const std::string numbered = fmt::format("TuningParameters[{}]", i);
+        const ForeignJson& name = member(json, "Name", numbered);
+        if (!name.is_string() || !is_word(name.get<std::string>())) refuse(numbered, "its Name is no word");
+        Parameter parameter{.name = name.get<std::string>(), .values = {}, .fallback = {}, .about = {}};
+        const std::string where = fmt::format("parameter '{}'", parameter.name);
+        if (std::ranges::find(out_.parameters, parameter.name, &Parameter::name) != out_.parameters.end())
+            refuse(where, "it is there twice");
+        const std::string type = text_or_nothing(json, "Type");
+        std::vector<Value> values = listed(member(json, "Values", where), where);
+        std::set<Value> seen;
+        for (Value& value : values) {
+            value = typed(std::move(value), type, where);
+            if (seen.insert(value).second) parameter.values.push_back(std::move(value));
+        }
+        if (parameter.values.empty()) refuse(where, "it has no value");
+        if (json.contains("Default")) {
+            const Value wanted = typed(default_of(json["Default"], where), type, where);
+            if (std::ranges::find(parameter.values, wanted) != parameter.values.end())
+                parameter.fallback = Expression::constant(wanted);
+            else
+                out_.notes.push_back(
+                    fmt::format("the default {} of '{}' is none of its values", to_text(wanted), parameter.name));
+        }
+        out_.parameters.push_back(std::move(parameter));
+    }
+
+    static bool is_word(const std::string& name) {
+        return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
+               std::ranges::all_of(name,
+                                   [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+    }
+
+    std::vector<Value> listed(const ForeignJson& json, const std::string& where) const {
+        std::vector<Value> out;
+        if (json.is_array()) {
+            if (json.size() > 65535) refuse(where, "it has more than 65535 values");
+            for (const ForeignJson& each : json) out.push_back(value_of_json(each, where_in_file(where)));
+            return out;
+        }
+        if (!json.is_string()) refuse(where, "its Values are neither a list nor one in a string");
+        const std::string text = json.get<std::string>();
+        try {
+            return values_from_python(text);
+        } catch (const ParseError& error) {
+            refuse(where, misread("Values", text, error));
+        }
+    }
+
+    std::string where_in_file(const std::string& where) const { return fmt::format("{}: {}", file_, where); }
+
+    static std::string misread(std::string_view what, const std::string& text, const ParseError& error) {
+        return fmt::format("its {} '{}' cannot be read: {} at column {}", what, text.substr(0, 200), error.what(),
+                           error.offset() + 1);
+    }
+
+    /// A default is a value, or one in a string.
+    static Value default_of(const ForeignJson& json, const std::string& where) {
+        if (!json.is_string()) return value_of_json(json, where);
+        return value_from_text(json.get<std::string>());
+    }
+
+    Value typed(Value value, const std::string& type, const std::string& where) const {
+        if (type == "string") {
+            if (!std::holds_alternative<std::string>(value)) value = to_text(value);
+        } else if (std::holds_alternative<std::string>(value)) {
+            if (type.empty()) return value;
+            refuse(where, fmt::format("'{}' is a word, and its Type is {}", to_text(value), type));
+        } else if (type == "bool") {
+            if (!same_value(value, true) && !same_value(value, false))
+                refuse(where, fmt::format("{} is neither true nor false", to_text(value)));
+            value = same_value(value, true);
+        } else if (type == "int" || type == "uint") {
+            if (const auto* flag = std::get_if<bool>(&value)) value = std::int64_t{*flag};
+            if (const auto* real = std::get_if<double>(&value)) {
+                if (!(std::abs(*real) < 0x1p53) || static_cast<double>(static_cast<std::int64_t>(*real)) != *real)
+                    refuse(where, fmt::format("{} is no integer, and its Type is {}", to_text(value), type));
+                value = static_cast<std::int64_t>(*real);
+            }
+        }
+        return value;
+    }
+
+    void condition(const ForeignJson& json, std::size_t i) {
+        const std::string where = fmt::format("Conditions[{}]", i);
+        const ForeignJson& text = member(json, "Expression", where);
+        if (!text.is_string()) refuse(where, "its Expression is no string");
+        const std::string python = text.get<std::string>();
+        Constraint out{.claim = python.substr(0, 200), .holds = {}};
+        try {
+            out.holds = expression_from_python(python);
+        } catch (const ParseError& error) {
+            refuse(where, misread("Expression", python, error));
+        }
+        std::vector<std::string> names;
+        for (const Parameter& parameter : out_.parameters) names.push_back(parameter.name);
+        for (const std::string& name : out.holds.names())
+            if (std::ranges::find(names, name) == names.end())
+                refuse(where,
+                       fmt::format("'{}' in '{}' is no parameter{}", name, out.claim, did_you_mean(name, names)));
+        if (!out.holds.tensors().empty())
+            refuse(where, fmt::format("'{}' asks for a tensor, and there is none", out.claim));
+        out_.conditions.push_back(std::move(out));
+    }
+
+    const ForeignJson& root_;
+    const std::string& file_;
+    T1 out_;
+};
+
+}  // namespace
+
+T1 t1_from_text(std::string_view text, const std::string& file) {
+    const ForeignJson root = json_from_text(text, file);
+    return T1Reader{root, file}.read();
+}
+
+Op op_of_t1(const T1& t1) {
+    Op op;
+    op.name = t1.kernel.empty() ? "kernel" : t1.kernel;
+    op.summary = fmt::format("the space of {}", t1.source.empty() ? op.name : t1.source);
+    Variant variant;
+    variant.name = op.name;
+    variant.parameters = t1.parameters;
+    for (Parameter& parameter : variant.parameters)
+        if (parameter.fallback.empty()) parameter.fallback = Expression::constant(parameter.values.front());
+    variant.constraints = t1.conditions;
+    op.variants.push_back(std::move(variant));
+    return op;
+}
+
+}  // namespace autotune
