@@ -14,7 +14,7 @@ namespace autotune {
 // Made by the build from the files of docs/help.
 namespace help_texts {
 extern const std::string_view problem, config, budget, database, compare, json, exit_codes, output, environment,
-    emulator, dispatcher, sharing, op_format;
+    emulator, interchange, dispatcher, sharing, op_format;
 }
 
 std::string_view HelpPage::about() const noexcept {
@@ -29,7 +29,8 @@ std::span<const HelpPage> help_pages() {
         HelpPage{"compare", help_texts::compare},         HelpPage{"json", help_texts::json},
         HelpPage{"exit-codes", help_texts::exit_codes},   HelpPage{"output", help_texts::output},
         HelpPage{"environment", help_texts::environment}, HelpPage{"emulator", help_texts::emulator},
-        HelpPage{"dispatcher", help_texts::dispatcher},   HelpPage{"sharing", help_texts::sharing},
+        HelpPage{"interchange", help_texts::interchange}, HelpPage{"dispatcher", help_texts::dispatcher},
+        HelpPage{"sharing", help_texts::sharing},
         HelpPage{"op-format", help_texts::op_format},
     };
     return pages;

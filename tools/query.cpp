@@ -16,6 +16,7 @@
 #include "tools/record_text.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
+#include "tuner/interchange/t4.h"
 #include "tuner/model/suggest.h"
 
 namespace autotune {
@@ -114,6 +115,21 @@ Artefact artefact_of(const Record& record, const Instance& instance, const Store
     return std::move(result.artefact);
 }
 
+/// Every trial of the search that the record came from, as other tuners write theirs down. A variant is a parameter
+/// like others; parameters that a config's variant lacks are not in it.
+std::string trials_as_t4(const Record& record, const Store& store) {
+    const std::vector<StoredRun> runs = store.runs(record.source.op);
+    const auto run = std::ranges::find_if(runs, [&](const StoredRun& r) { return r.info.uuid == record.run.uuid; });
+    if (run == runs.end())
+        throw usage(fmt::format("the trials behind record {} are not in this database: it came from elsewhere",
+                                record.id.text()),
+                    "--as json");
+    std::vector<MeasuredConfig> configs;
+    for (const StoredTrial& trial : store.trials(run->id))
+        configs.push_back(measured_config(trial.config, trial.outcome, trial.ended));
+    return t4_text(configs);
+}
+
 void write_one(const Request& request, const std::vector<Record>& records, const Session& session, const Store& store,
                Console& console) {
     const Record& record = records.front();
@@ -121,6 +137,7 @@ void write_one(const Request& request, const std::vector<Record>& records, const
         console.note(fmt::format("{} records match; this is {} on {}", records.size(), record.problem.text(),
                                  record.device.name),
                      "--where, --gpu narrow them");
+    if (request.as == "t4") return write(request, console, trials_as_t4(record, store));
     const Instance instance = instance_of_record(record, session.ops().find(record.source.op));
     if (request.as == "cpp") return write(request, console, record_as_cpp(record, instance));
     if (request.as == "toml") return write(request, console, record_as_toml(record));
@@ -156,9 +173,9 @@ RecordQuery query_of(const Request& request, const Session& session, const std::
 }  // namespace
 
 int run_query(const Request& request, Console& console) {
-    constexpr std::array<std::string_view, 5> forms{"", "cpp", "toml", "json", "cubin"};
+    constexpr std::array<std::string_view, 6> forms{"", "cpp", "toml", "json", "cubin", "t4"};
     if (std::ranges::find(forms, request.as) == forms.end())
-        throw usage(fmt::format("--as is cpp, toml, json or cubin, not '{}'", request.as));
+        throw usage(fmt::format("--as is cpp, toml, json, cubin or t4, not '{}'", request.as));
     const Session session{request, console};
     const Store store = session.open_store(Store::Mode::read);
     std::vector<const Op*> ops = request.op.empty() ? session.ops().all() : std::vector<const Op*>{&session.op()};

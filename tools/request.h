@@ -64,6 +64,7 @@ struct Request {
     std::string against;    ///< bench --against: a database, a record's id or a config
     bool counters = false;  ///< bench --counters
     std::string fail_on;    ///< bench --fail-on: "slower" or empty
+    std::string t1;         ///< space --t1: a file of another tuner
     std::string as;         ///< query --as
     std::string where;      ///< query --where
     bool csv = false;

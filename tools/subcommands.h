@@ -41,6 +41,7 @@ enum Flags : unsigned {
     takes_against = 2048,   ///< --against --counters --fail-on
     takes_prior = 4096,     ///< --prior
     takes_misses = 8192,    ///< --from-misses
+    takes_t1 = 1 << 22,     ///< --t1
     takes_shell = 1 << 20,  ///< a shell's name
 };
 

@@ -36,5 +36,5 @@ for result in ours["results"]:
     assert set(theirs["results"][0]["times"]) <= set(result["times"]), result
 timed = [r for r in ours["results"] if r["measurements"]]
 assert [m["value"] for r in timed for m in r["measurements"] if m["name"] == r["objectives"][0]] == [1.6]
-print(f"Kernel Tuner {version}: {len(ours['results'])} results are valid")
+print(f"T4 {version}: {len(ours['results'])} results are valid")
 PYTHON

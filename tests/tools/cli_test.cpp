@@ -68,6 +68,10 @@ TEST_F(CommandLine, NoPredictedTimeIsInAJsonLineWithoutSayingSo) {
     EXPECT_EQ(trials, 3);
     const Answer header = run("query softmax --as cpp");
     EXPECT_NE(header.out.find("PREDICTED by an emulator"), std::string::npos) << header.out;
+    const auto t4 = nlohmann::json::parse(run("query softmax --as t4").out);
+    ASSERT_EQ(t4.at("results").size(), 3U);
+    for (const auto& result : t4.at("results"))
+        EXPECT_NE(result.at("measurements").dump().find("predicted"), std::string::npos) << result;
 }
 
 // Goal: what a config does is told beside its time, whatever it was tuned on, and kept with a predicted trial.
@@ -219,6 +223,30 @@ TEST_F(CommandLine, ASpaceOfATrillionPointsIsCountedAndOneOf10To20IsRefused) {
     const Answer refused = run("space huge --ops ops --gpu sm_86");
     EXPECT_EQ(refused.code, 1) << refused.out;
     EXPECT_NE(refused.err.find("error: variant 'k' of 'huge' has more than"), std::string::npos) << refused.err;
+}
+
+TEST_F(CommandLine, ASpaceInWhichNothingIsValidSaysWhyAndEndsWith2) {
+    write("t1.json", R"({"ConfigurationSpace": {"TuningParameters": [{"Name": "A", "Type": "int", "Values": "[1, 2]"}],
+        "Conditions": [{"Parameters": ["A"], "Expression": "A > 2"}]}})");
+    const Answer r = run("space --t1 t1.json");
+    EXPECT_EQ(r.code, 2) << r.out;
+    EXPECT_NE(r.out.find("2 A > 2"), std::string::npos) << r.out;
+    EXPECT_NE(r.err.find("no config of 'kernel' meets all conditions of t1.json"), std::string::npos) << r.err;
+}
+
+TEST_F(CommandLine, TheSpaceOfAnotherTunersFileIsCounted) {
+    write("t1.json", R"json({"ConfigurationSpace": {"TuningParameters": [
+        {"Name": "bx", "Type": "int", "Values": "[2**i for i in range(4, 11)]", "Default": 32},
+        {"Name": "by", "Type": "int", "Values": "list(range(1, 9))"}],
+        "Conditions": [{"Parameters": ["bx"], "Expression": "32 <= bx * by <= 1024"}]},
+        "KernelSpecification": {"KernelName": "conv", "Language": "CUDA", "KernelFile": "conv.cu"}})json");
+    const Answer r = run("space --t1 t1.json");
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_NE(r.out.find("plan: 38 configs of 56 raw"), std::string::npos) << r.out;
+    EXPECT_NE(r.out.find("conv bx=32 by=1"), std::string::npos) << r.out;
+    const Answer none = run("space --t1 no.json");
+    EXPECT_EQ(none.code, 1);
+    EXPECT_NE(none.err.find("'no.json' is no file"), std::string::npos) << none.err;
 }
 
 TEST_F(CommandLine, ANewOpLoadsAndIsRightAsItIs) {

@@ -10,6 +10,7 @@
 #include "autotune/error.h"
 #include "tuner/interchange/json_text.h"
 #include "tuner/interchange/python_text.h"
+#include "tuner/model/printable.h"
 #include "tuner/model/suggest.h"
 
 namespace autotune {
@@ -32,7 +33,7 @@ public:
         }
         if (root_.contains("KernelSpecification") && root_["KernelSpecification"].is_object()) {
             const ForeignJson& kernel = root_["KernelSpecification"];
-            out_.kernel = text_or_nothing(kernel, "KernelName");
+            out_.kernel = one_line(text_or_nothing(kernel, "KernelName"));
             out_.source = text_or_nothing(kernel, "KernelFile");
             out_.language = text_or_nothing(kernel, "Language");
         } else {
@@ -143,7 +144,7 @@ private:
         const ForeignJson& text = member(json, "Expression", where);
         if (!text.is_string()) refuse(where, "its Expression is no string");
         const std::string python = text.get<std::string>();
-        Constraint out{.claim = python.substr(0, 200), .holds = {}};
+        Constraint out{.claim = one_line(python.substr(0, 200)), .holds = {}};
         try {
             out.holds = expression_from_python(python);
         } catch (const ParseError& error) {
