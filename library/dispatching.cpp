@@ -23,6 +23,7 @@
 #include "library/guarded.h"
 #include "library/output.h"
 #include "tools/request.h"
+#include "tuner/chains/chain_op.h"
 #include "tuner/loader/user_ops.h"
 #include "tuner/model/op_set.h"
 
@@ -282,8 +283,10 @@ int autotune_dispatcher_create(const autotune_options* given, autotune_dispatche
         const autotune_options options = options_of(given);
         auto made = std::make_unique<autotune_dispatcher>();
         const std::vector<std::string> folders = words_of(options.op_folders, options.op_folder_count, "op_folders");
-        if (!folders.empty()) made->ops.emplace();
+        const std::vector<std::string> chains = words_of(options.chains, options.chain_count, "chains");
+        if (!folders.empty() || !chains.empty()) made->ops.emplace();
         for (const std::string& folder : folders) autotune::add_op_folder(*made->ops, folder);
+        for (const std::string& chain : chains) autotune::add_chain(*made->ops, chain);
         autotune::Dispatcher::Options wanted{
             .databases = words_of(options.databases, options.database_count, "databases"),
             .user_database = !(options.flags & AUTOTUNE_NO_USER_DATABASE),

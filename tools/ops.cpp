@@ -100,13 +100,15 @@ void print_files(const Op& op, Console& console) {
 
 int run_ops(const Request& request, Console& console) {
     const Session session{request, console};
-    const std::vector<const Op*> ops = request.op.empty() ? session.ops().all() : std::vector<const Op*>{&session.op()};
+    // --show is of one op: the one that is named, or the only one of the user's.
+    const bool all = request.op.empty() && !request.show;
+    const std::vector<const Op*> ops = all ? session.ops().all() : std::vector<const Op*>{&session.op()};
     for (const Op* op : ops) console.json_line(console.json() ? json_event("op", json_of(*op)) : std::string{});
-    if (request.op.empty())
+    if (all)
         print_list(ops, console);
     else
         print_one(*ops.front(), console);
-    if (request.show && !request.op.empty()) print_files(*ops.front(), console);
+    if (request.show) print_files(*ops.front(), console);
     return 0;
 }
 

@@ -57,6 +57,8 @@ void add_op(CLI::App& app, Request& request, Texts& texts) {
     app.add_option("--op", texts.op, "the op");
     app.add_option("--ops", request.ops, "a folder with ops of your own; its C++ references are compiled and run")
         ->allow_extra_args(false);
+    app.add_option("--chain", request.chains, "an op made of a chain such as 'relu(x + bias) * scale'")
+        ->allow_extra_args(false);
 }
 
 void add_search(CLI::App& app, Request& request, Texts& texts) {
@@ -127,7 +129,10 @@ void read_words(const Subcommand& sub, Texts& texts, Request& request) {
     std::size_t next = 0;
     if ((sub.flags & takes_folder) && next < words.size()) request.folder = words[next++];
     if ((sub.flags & takes_shell) && next < words.size()) request.shell = words[next++];
-    if ((sub.flags & takes_op) && texts.op.empty() && next < words.size()) texts.op = words[next++];
+    // A word with '=' is a problem's: the only op of --ops or --chain needs no name.
+    const bool is_problem =
+        (sub.flags & takes_problem) && next < words.size() && words[next].find('=') != std::string::npos;
+    if ((sub.flags & takes_op) && texts.op.empty() && next < words.size() && !is_problem) texts.op = words[next++];
     while ((sub.flags & takes_problem) && next < words.size() && words[next].find('=') != std::string::npos)
         texts.problems.push_back(words[next++]);
     if (next < words.size())

@@ -48,7 +48,8 @@ struct Request {
     bool from_misses = false;  ///< the problems that applications missed on the GPU
     std::string gpu;
     std::string db;
-    std::vector<std::string> ops;  ///< folders with ops of the user's own
+    std::vector<std::string> ops;     ///< folders with ops of the user's own
+    std::vector<std::string> chains;  ///< chains of element-wise steps, each an op
     ConsoleOptions console;
 
     std::string strategy = "local";

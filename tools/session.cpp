@@ -15,6 +15,7 @@
 #include "device/occupancy.h"
 #include "tools/bench_source.h"
 #include "tools/search.h"
+#include "tuner/chains/chain_op.h"
 #include "tuner/loader/user_ops.h"
 #include "tuner/model/free_stride.h"
 #include "tuner/model/suggest.h"
@@ -104,6 +105,8 @@ std::vector<AskedProblem> read_problems_file(const std::string& path, const OpSe
 Session::Session(const Request& request, Console& console) : request_{request}, console_{console} {
     for (const std::string& folder : request.ops)
         for (const std::string& note : add_op_folder(ops_, folder)) console.note(note);
+    for (const std::string& chain : request.chains)
+        for (const std::string& note : add_chain(ops_, chain)) console.note(note);
 }
 
 const Op& Session::op() const {

@@ -27,7 +27,7 @@ int run_selftest(const Request& request, Console& console);
 
 /// Groups of flags that a subcommand takes.
 enum Flags : unsigned {
-    takes_op = 1,        ///< --op, --ops
+    takes_op = 1,        ///< --op, --ops, --chain
     takes_problem = 2,   ///< --problem, --problems
     takes_gpu = 4,       ///< --gpu
     takes_store = 8,     ///< --db

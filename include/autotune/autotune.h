@@ -128,11 +128,14 @@ typedef struct autotune_options {
     const char* const* online;
     size_t online_count;
     double online_share; /* of the GPU time of a problem's calls, at most 0.5. 0: 0.02 */
+    /* Ops made of expressions, such as "bias_relu = relu(x + bias)": see `autotune help chains`. */
+    const char* const* chains;
+    size_t chain_count;
 } autotune_options;
 
 /* A dispatcher; options NULL: the usual one. Databases are read when a call needs them.
- * AUTOTUNE_USAGE  options of a newer library, an unknown flag or policy, an op folder that cannot be loaded, an unknown
- *                 op or a wrong share for online tuning
+ * AUTOTUNE_USAGE  options of a newer library, an unknown flag or policy, an op folder that cannot be loaded, a chain
+ *                 that is none, an unknown op or a wrong share for online tuning
  * cost            some milliseconds, and the driver's start where it has not started */
 AUTOTUNE_API int autotune_dispatcher_create(const autotune_options* options, autotune_dispatcher** out);
 /* Ends it and its handles; no other thread may be using them, and what it launched must have ended. NULL is nothing. */

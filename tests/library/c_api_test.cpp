@@ -358,6 +358,27 @@ TEST_F(CApi, OpsTunedByTheirCallsAreNamedAndTheirShareIsChecked) {
     EXPECT_EQ(autotune_dispatcher_create(&options_, &dispatcher_), AUTOTUNE_OK) << autotune_error_message();
 }
 
+TEST_F(CApi, ChainsAreOpsAsOthersAre) {
+    const char* const wrong[] = {"rleu(x)"};
+    options_.chains = wrong;
+    options_.chain_count = 1;
+    autotune_dispatcher* made = nullptr;
+    EXPECT_EQ(autotune_dispatcher_create(&options_, &made), AUTOTUNE_USAGE);
+    EXPECT_THAT(autotune_error_message(), HasSubstr("did you mean 'relu'"));
+    const char* const twice[] = {"relu(x)", "gelu(x)"};
+    options_.chains = twice;
+    options_.chain_count = 2;
+    EXPECT_EQ(autotune_dispatcher_create(&options_, &made), AUTOTUNE_USAGE);
+    EXPECT_THAT(autotune_error_message(), HasSubstr("two ops are called 'elementwise'"));
+    const char* const two[] = {"bias_relu = relu(x + bias)", "relu(x)"};
+    options_.chains = two;
+    ASSERT_EQ(autotune_dispatcher_create(&options_, &dispatcher_), AUTOTUNE_OK) << autotune_error_message();
+    const autotune_handle* handle = nullptr;
+    EXPECT_EQ(autotune_prepare(dispatcher_, "bias_relu", "dtype=f32", &handle), AUTOTUNE_OK)
+        << autotune_error_message();
+    EXPECT_EQ(autotune_prepare(dispatcher_, "elementwise", nullptr, &handle), AUTOTUNE_OK) << autotune_error_message();
+}
+
 TEST_F(CApi, WhereNothingIsTunedItDoesAsTheOptionsSay) {
     const std::string learned = (folder / "learned" / "tune.db").string();
     options_.on_miss = AUTOTUNE_FAIL;

@@ -100,6 +100,14 @@ TEST(Request, OpAndProblemsMayStandAsWords) {
     EXPECT_EQ(request.budget.trials, 200u);
 }
 
+TEST(Request, AnOpThatIsGivenByItsFilesOrAsAChainNeedsNoName) {
+    const Request request = parse({"tune", "--chain", "relu(x + bias)", "bias_rows=1"});
+    EXPECT_EQ(request.op, "");
+    ASSERT_EQ(request.problems.size(), 1u);
+    EXPECT_EQ(request.problems[0][0].first, "bias_rows");
+    EXPECT_EQ(request.chains, std::vector<std::string>{"relu(x + bias)"});
+}
+
 TEST(Request, ATypoIsAnsweredWithTheNearestWord) {
     EXPECT_EQ(message_of({"--opp", "softmax"}), "there is no flag '--opp'; did you mean '--op'?");
     EXPECT_EQ(message_of({"tuen"}), "there is no subcommand 'tuen'; did you mean 'tune'?");

@@ -207,7 +207,8 @@ std::string Builder::read_file(const Node& node, bool host) {
     // The hosts' side of a built-in op is linked in, and so is that of a file that replaces one and brings none.
     const Op* replaced = host && options_.known ? options_.known(op_.name) : nullptr;
     const bool linked =
-        host && (options_.builtin || (replaced && replaced->builtin && replaced->reference.cpp == path));
+        host && (options_.builtin || (replaced && replaced->builtin && replaced->reference.cpp == path) ||
+                 (options_.linked && options_.linked(path)));
     try {
         if (host && path.ends_with(".npy")) {
             if (!files_.has(path))

@@ -18,6 +18,8 @@ struct LoadOptions {
     std::function<const Op*(std::string_view)> known = {};
     /// At build time: C++ references are linked in, so their files are not asked for.
     bool builtin = false;
+    /// Of a file that the op's own have not: whether it is a C++ reference that is linked in. Empty: none is.
+    std::function<bool(std::string_view)> linked = {};
 };
 
 /// Reads one op file and the files it names; docs/op-format.md is the format.

@@ -56,7 +56,22 @@ enum class Function : std::uint8_t {
     f32,
     align,
     contiguous,
-    sum
+    sum,
+    // Of elements, in chains only (tuner/chains/chain.h); the evaluator has no value for them.
+    f16,
+    bf16,
+    exp,
+    log,
+    sqrt,
+    rsqrt,
+    tanh,
+    sigmoid,
+    relu,
+    gelu,
+    gelu_tanh,
+    silu,
+    dropout,
+    scalar
 };
 
 struct FunctionInfo {
@@ -64,7 +79,7 @@ struct FunctionInfo {
     std::string_view name;
     std::size_t least, most;  ///< how many arguments it takes
 };
-/// One row a function, in enum order.
+/// One row a function of op files, in enum order.
 std::span<const FunctionInfo> functions() noexcept;
 
 /// Why an expression has no value.

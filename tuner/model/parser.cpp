@@ -109,7 +109,10 @@ private:
 
 class Parser {
 public:
-    explicit Parser(ExpressionTree& tree) : tree_{tree}, text_{tree.text}, lexer_{text_} { advance(); }
+    Parser(ExpressionTree& tree, std::span<const FunctionInfo> known)
+        : tree_{tree}, text_{tree.text}, known_{known}, lexer_{text_} {
+        advance();
+    }
 
     NodePtr whole() {
         NodePtr root = conditional();
@@ -328,7 +331,7 @@ private:
 
     const FunctionInfo& function(const Token& token) const {
         std::vector<std::string> known;
-        for (const FunctionInfo& row : functions()) {
+        for (const FunctionInfo& row : known_) {
             if (row.name == token.piece) return row;
             known.emplace_back(row.name);
         }
@@ -340,7 +343,7 @@ private:
     NodePtr call(const Token& token) {
         const FunctionInfo& info = function(token);
         expect("(");
-        if (info.function >= Function::align) return tensor_fact(info, token.offset);
+        if (info.function >= Function::align && info.function <= Function::sum) return tensor_fact(info, token.offset);
         ExpressionNode node;
         node.kind = NodeKind::call;
         node.function = info.function;
@@ -378,6 +381,7 @@ private:
 
     ExpressionTree& tree_;
     std::string_view text_;
+    std::span<const FunctionInfo> known_;
     Lexer lexer_;
     Token token_;
     std::size_t end_of_last_ = 0;
@@ -395,12 +399,12 @@ std::string literal_text(const Value& value) {
 
 }  // namespace
 
-std::shared_ptr<const ExpressionTree> parse_tree(std::string_view text) {
+std::shared_ptr<const ExpressionTree> parse_tree(std::string_view text, std::span<const FunctionInfo> known) {
     if (text.size() > expression_bytes_at_most)
         throw ParseError{fmt::format("longer than {} bytes", expression_bytes_at_most), expression_bytes_at_most};
     auto tree = std::make_shared<ExpressionTree>();
     tree->text = text;
-    tree->root = Parser{*tree}.whole();
+    tree->root = Parser{*tree, known}.whole();
     return tree;
 }
 

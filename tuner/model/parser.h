@@ -2,6 +2,7 @@
 #define AUTOTUNE_MODEL_PARSER_H
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +23,9 @@ struct ExpressionTree {
 inline constexpr std::size_t expression_bytes_at_most = 4096;
 inline constexpr std::uint32_t expression_depth_at_most = 100;
 
-/// Throws ParseError.
-std::shared_ptr<const ExpressionTree> parse_tree(std::string_view text);
+/// Throws ParseError. known: the functions that there are.
+std::shared_ptr<const ExpressionTree> parse_tree(std::string_view text,
+                                                 std::span<const FunctionInfo> known = functions());
 std::shared_ptr<const ExpressionTree> constant_tree(Value value);
 
 }  // namespace autotune

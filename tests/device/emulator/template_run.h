@@ -15,18 +15,26 @@
 
 namespace autotune {
 
-/// One problem of a built-in op on an emulated device, as a run worker holds it: configs are compiled, run on poisoned
+/// One problem of an op on an emulated device, as a run worker holds it: configs are compiled, run on poisoned
 /// memory with all checks on, and compared with the CPU reference.
 class TemplateRun {
 public:
     TemplateRun(const std::string& part, const std::string& op,
                 const std::vector<std::pair<std::string, Value>>& problem, const Binding& binding = {})
+        : TemplateRun{part, op_named(op), problem, binding} {}
+
+    /// The op must outlive this; its reference is one that is linked in.
+    TemplateRun(const std::string& part, const Op& op, const std::vector<std::pair<std::string, Value>>& problem,
+                const Binding& binding = {})
         : device_{make_emulated_device(part)},
-          instance_{Instance::make(op_named(op), problem, device_->identity().limits, binding)},
+          instance_{Instance::make(op, problem, device_->identity().limits, binding)},
           worker_{std::make_unique<RunWorker>(*device_)} {
         const std::vector<TensorTask> tensors = tensor_tasks(instance_, 1);
         worker_->prepare({.slot = 0, .tensors = tensors, .rotate = false});
-        Evaluation evaluation = evaluate({.op = op, .tensors = tensors, .fields = field_tasks(instance_), .seed = 1},
+        Evaluation evaluation = evaluate({.op = op.reference.cpp.substr(0, op.reference.cpp.rfind('.')),
+                                          .tensors = tensors,
+                                          .fields = field_tasks(instance_),
+                                          .seed = 1},
                                          [](std::string_view name) { return builtin_reference(name); });
         std::vector<MappedMemory> values;
         for (const Fd& fd : evaluation.values) values.emplace_back(fd, std::uint64_t{1} << 32);

@@ -1,0 +1,56 @@
+// activations: functions of one element that are made of simpler ones, for every type of number that has those
+//
+// F is float, or Bounded (bounded.cuh), which follows the same steps in double and says how far float may be off. It
+// has + - * /, constant<F>(), select(), exp_of(), erf_of(), tanh_of() and dropped(); those of float are declared before
+// this file. NaN passes through each.
+#ifndef AUTOTUNE_ACTIVATIONS_CUH
+#define AUTOTUNE_ACTIVATIONS_CUH
+
+#include "philox.cuh"
+
+/// The nearest F.
+template <class F>
+__device__ __forceinline__ F constant(double value);
+
+template <int N, class F>
+__device__ __forceinline__ F power(F x) {
+    F result = x;
+    for (int i = 1; i < N; ++i) result = result * x;
+    return result;
+}
+
+template <class F>
+__device__ __forceinline__ F relu(F x) {
+    return select(x < constant<F>(0.0), constant<F>(0.0), x);
+}
+
+template <class F>
+__device__ __forceinline__ F sigmoid(F x) {
+    return constant<F>(1.0) / (constant<F>(1.0) + exp_of(-x));
+}
+
+template <class F>
+__device__ __forceinline__ F silu(F x) {
+    return x / (constant<F>(1.0) + exp_of(-x));
+}
+
+/// By the error function, as Hendrycks & Gimpel 2016 define it.
+template <class F>
+__device__ __forceinline__ F gelu(F x) {
+    return constant<F>(0.5) * x * (constant<F>(1.0) + erf_of(x * constant<F>(0.70710678118654752)));
+}
+
+/// Their approximation of it by tanh: up to 5e-4 off, so that the two do not stand in for each other.
+template <class F>
+__device__ __forceinline__ F gelu_tanh(F x) {
+    const F inner = constant<F>(0.79788456080286536) * (x + constant<F>(0.044715) * x * x * x);
+    return constant<F>(0.5) * x * (constant<F>(1.0) + tanh_of(inner));
+}
+
+/// 0 with probability p, else x / (1 - p). bits: uniform in 32 bits. p is a float; from 1 on all is 0.
+template <class F>
+__device__ __forceinline__ F dropout(F x, F p, unsigned bits) {
+    return dropped(p, bits) ? constant<F>(0.0) : x * (constant<F>(1.0) / (constant<F>(1.0) - p));
+}
+
+#endif

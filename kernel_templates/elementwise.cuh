@@ -1,0 +1,183 @@
+// elementwise: what the kernels are made of that are written from an expression (autotune ops --show --chain TEXT)
+//
+// Tensors are [batch, rows, cols], the last dimension contiguous; one whose extent is 1 where y's is not stands for
+// all. Arithmetic is float.
+#ifndef AUTOTUNE_ELEMENTWISE_CUH
+#define AUTOTUNE_ELEMENTWISE_CUH
+
+#include "common.cuh"
+#include "philox.cuh"
+
+// ---- The steps of float that activations.cuh and chains are made of. Conditions are bool.
+
+template <class F>
+__device__ __forceinline__ F constant(double value);
+template <>
+__device__ __forceinline__ float constant<float>(double value) {
+    return static_cast<float>(value);
+}
+
+__device__ __forceinline__ float select(bool which, float yes, float no) { return which ? yes : no; }
+__device__ __forceinline__ bool both(bool a, bool b) { return a && b; }
+__device__ __forceinline__ bool either(bool a, bool b) { return a || b; }
+__device__ __forceinline__ bool negated(bool a) { return !a; }
+__device__ __forceinline__ float abs_of(float a) { return fabsf(a); }
+/// NaN where either is, unlike fmaxf.
+__device__ __forceinline__ float max_of(float a, float b) { return a > b || a != a ? a : b; }
+__device__ __forceinline__ float min_of(float a, float b) { return a < b || a != a ? a : b; }
+__device__ __forceinline__ float exp_of(float a) { return expf(a); }
+__device__ __forceinline__ float log_of(float a) { return logf(a); }
+__device__ __forceinline__ float sqrt_of(float a) { return sqrtf(a); }
+__device__ __forceinline__ float rsqrt_of(float a) { return rsqrtf(a); }
+__device__ __forceinline__ float erf_of(float a) { return erff(a); }
+__device__ __forceinline__ float tanh_of(float a) { return tanhf(a); }
+__device__ __forceinline__ float as_f32(float a) { return a; }
+__device__ __forceinline__ float as_f16(float a) { return to_float(from_float<__half>(a)); }
+__device__ __forceinline__ float as_bf16(float a) { return to_float(from_float<__nv_bfloat16>(a)); }
+
+#include "activations.cuh"
+
+// ---- Where a thread's elements are.
+
+/// N neighbours of a row, of which `count` exist: 0 beyond the end.
+struct Site {
+    long long batch, row, col;
+    int count;
+};
+
+/// Of y.
+struct Extents {
+    long long batch, rows, cols;
+};
+
+/// The thread's `item`-th vector where all tensors are packed: y is one row.
+template <int THREADS, int N, int ITEMS>
+__device__ __forceinline__ Site site_of_row(const Extents& y, int item) {
+    const long long all = y.batch * y.rows * y.cols;
+    const long long col = ((static_cast<long long>(blockIdx.x) * ITEMS + item) * THREADS + threadIdx.x) * N;
+    const long long left = all - col;
+    return {0, 0, col, left < 0 ? 0 : left < N ? static_cast<int>(left) : N};
+}
+
+/// The same where rows count: a block of BX threads along a row and BY rows, each thread with ITEMS rows at one column.
+template <int BX, int BY, int N, int ITEMS, bool ONE_BATCH>
+__device__ __forceinline__ Site site_of_tile(const Extents& y, int item) {
+    const unsigned across = static_cast<unsigned>((y.cols + BX * N - 1) / (BX * N));
+    const long long outer = static_cast<long long>(blockIdx.x / across) * (BY * ITEMS) + item * BY + threadIdx.y;
+    const long long col = (static_cast<long long>(blockIdx.x % across) * BX + threadIdx.x) * N;
+    const long long left = outer < y.batch * y.rows ? y.cols - col : 0;
+    const long long batch = ONE_BATCH ? 0 : outer / y.rows;
+    return {batch, outer - batch * y.rows, col, left < 0 ? 0 : left < N ? static_cast<int>(left) : N};
+}
+
+// ---- Tensors.
+
+/// N elements as loaded, by pieces of at most 16 bytes.
+template <class T, int N>
+struct Pieces {
+    static constexpr int size = N * sizeof(T) > 16 ? 16 / sizeof(T) : N;
+    Vec<T, size> piece[N / size];
+};
+
+/// An input. ONE_*: it has one element where y has more.
+template <class T, bool ONE_BATCH, bool ONE_ROW, bool ONE_COL>
+struct Operand {
+    const T* data;
+    long long batch_stride, row_stride;
+
+    /// WHOLE: every vector is whole and aligned. STREAM: what is read once is not kept in L1.
+    template <int N, bool WHOLE, bool STREAM>
+    __device__ __forceinline__ Pieces<T, N> load(const Site& at) const {
+        Pieces<T, N> raw;
+        if (at.count == 0) return raw;
+        const T* from = data + (ONE_BATCH ? 0 : at.batch * batch_stride) + (ONE_ROW ? 0 : at.row * row_stride);
+        constexpr int size = Pieces<T, N>::size;
+        if constexpr (ONE_COL) {
+            raw.piece[0].lane[0] = *from;
+        } else if (WHOLE || at.count == N) {
+            from += at.col;
+#pragma unroll
+            for (int i = 0; i < N / size; ++i) {
+                if constexpr (ONE_BATCH || ONE_ROW)
+                    raw.piece[i] = load_readonly<size>(from + i * size);
+                else if constexpr (STREAM)
+                    raw.piece[i] = load_once<size>(from + i * size);
+                else
+                    raw.piece[i] = ::load<size>(from + i * size);
+            }
+        } else {
+            from += at.col;
+#pragma unroll
+            for (int i = 0; i < N; ++i)
+                if (i < at.count) raw.piece[i / size].lane[i % size] = from[i];
+        }
+        return raw;
+    }
+
+    template <int N>
+    __device__ __forceinline__ static void to_floats(const Pieces<T, N>& raw, float (&x)[N]) {
+        constexpr int size = Pieces<T, N>::size;
+        if constexpr (ONE_COL) {
+            const float one = to_float(raw.piece[0].lane[0]);
+#pragma unroll
+            for (int j = 0; j < N; ++j) x[j] = one;
+        } else {
+#pragma unroll
+            for (int i = 0; i < N / size; ++i) {
+                float part[size];
+                ::to_floats(raw.piece[i], part);
+#pragma unroll
+                for (int j = 0; j < size; ++j) x[i * size + j] = part[j];
+            }
+        }
+    }
+};
+
+/// y.
+template <class T>
+struct Result {
+    T* data;
+    long long batch_stride, row_stride;
+
+    template <int N, bool WHOLE, bool STREAM>
+    __device__ __forceinline__ void store(const Site& at, const float (&x)[N]) const {
+        if (at.count == 0) return;
+        T* to = data + at.batch * batch_stride + at.row * row_stride + at.col;
+        constexpr int size = Pieces<T, N>::size;
+        if (WHOLE || at.count == N) {
+#pragma unroll
+            for (int i = 0; i < N / size; ++i) {
+                float part[size];
+#pragma unroll
+                for (int j = 0; j < size; ++j) part[j] = x[i * size + j];
+                if constexpr (STREAM)
+                    store_once(to + i * size, from_floats<T>(part));
+                else
+                    ::store(to + i * size, from_floats<T>(part));
+            }
+        } else {
+#pragma unroll
+            for (int i = 0; i < N; ++i)
+                if (i < at.count) to[i] = from_float<T>(x[i]);
+        }
+    }
+};
+
+/// The random bits of N elements, the first of them number `index` of y. A call makes those of four: one that starts
+/// at no multiple of four (only where not WHOLE) makes a group more.
+template <int N, bool WHOLE>
+__device__ __forceinline__ void draw(long long seed, unsigned offset, unsigned use, unsigned long long index,
+                                     unsigned (&bits)[N]) {
+    Philox four = random_bits(seed, offset, use, index / 4);
+#pragma unroll
+    for (int j = 0; j < N; ++j) {
+        const unsigned place = (WHOLE && N % 4 == 0 ? 0 : static_cast<unsigned>(index)) + j;
+        if (j > 0 && place % 4 == 0) four = random_bits(seed, offset, use, (index + j) / 4);
+        bits[j] = place % 4 == 0   ? four.word[0]
+                  : place % 4 == 1 ? four.word[1]
+                  : place % 4 == 2 ? four.word[2]
+                                   : four.word[3];
+    }
+}
+
+#endif

@@ -1,0 +1,38 @@
+// philox: random bits that are a function of a counter and a key, and of nothing else
+//
+// Philox-4x32-10 of Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, 2011.
+#ifndef AUTOTUNE_PHILOX_CUH
+#define AUTOTUNE_PHILOX_CUH
+
+#ifndef __CUDACC__  // a reference on the CPU
+#define __device__
+#define __forceinline__ inline
+#endif
+
+struct Philox {
+    unsigned word[4];
+};
+
+__device__ __forceinline__ Philox philox(Philox counter, unsigned key0, unsigned key1) {
+    for (int round = 0; round < 10; ++round) {
+        const unsigned long long a = 0xd2511f53ull * counter.word[0], b = 0xcd9e8d57ull * counter.word[2];
+        counter = {{static_cast<unsigned>(b >> 32) ^ counter.word[1] ^ key0, static_cast<unsigned>(b),
+                    static_cast<unsigned>(a >> 32) ^ counter.word[3] ^ key1, static_cast<unsigned>(a)}};
+        key0 += 0x9e3779b9u;
+        key1 += 0xbb67ae85u;
+    }
+    return counter;
+}
+
+/// Of the four elements from 4 * group on; `use` tells the dropouts of one chain apart.
+__device__ __forceinline__ Philox random_bits(long long seed, unsigned offset, unsigned use, unsigned long long group) {
+    return philox({{static_cast<unsigned>(group), static_cast<unsigned>(group >> 32), offset, use}},
+                  static_cast<unsigned>(seed), static_cast<unsigned>(static_cast<unsigned long long>(seed) >> 32));
+}
+
+/// Whether an element is 0 after a dropout: the lowest p * 2^32 values of its bits say so.
+__device__ __forceinline__ bool dropped(float p, unsigned bits) {
+    return p >= 1.0f || (p > 0.0f && bits < static_cast<unsigned>(p * 4294967296.0f));
+}
+
+#endif
