@@ -35,7 +35,9 @@ constexpr std::string_view unfinished = ".new-";
 bool is_unfinished(std::string_view name) {
     const std::size_t at = name.rfind(unfinished);
     if (at == std::string_view::npos || at == 0) return false;
-    const std::string_view rest = name.substr(at + unfinished.size());
+    std::string_view rest = name.substr(at + unfinished.size());
+    constexpr std::string_view journal = "-journal";
+    if (rest.ends_with(journal)) rest.remove_suffix(journal.size());
     const std::size_t dash = rest.find('-');
     return dash != 0 && dash != std::string_view::npos && dash + 1 < rest.size() &&
            rest.find_first_not_of("0123456789") == dash &&
@@ -88,12 +90,13 @@ std::optional<std::vector<std::byte>> read_file_whole(const fs::path& path, std:
     return whole ? std::optional{std::move(bytes)} : std::nullopt;
 }
 
-void sweep_unfinished(const fs::path& folder) {
+void sweep_unfinished(const fs::path& folder, std::string_view name) {
     constexpr std::int64_t longest_write_s = 86'400;  // with the clocks of hosts that share the folder
     std::error_code error;
     for (const fs::directory_entry& entry : fs::directory_iterator{folder, error}) {
+        const std::string file = entry.path().filename().string();
         struct stat status {};
-        if (is_unfinished(entry.path().filename().string()) && ::lstat(entry.path().c_str(), &status) == 0 &&
+        if (file.starts_with(name) && is_unfinished(file) && ::lstat(entry.path().c_str(), &status) == 0 &&
             S_ISREG(status.st_mode) && std::time(nullptr) - status.st_mtim.tv_sec > longest_write_s)
             ::unlink(entry.path().c_str());
     }

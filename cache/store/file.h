@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace autotune {
@@ -21,8 +22,9 @@ std::optional<std::vector<std::byte>> read_file_whole(const std::filesystem::pat
                                                       std::uint64_t most_bytes = UINT64_MAX,
                                                       Writers writers = Writers::any);
 
-/// Removes what killed processes left of write_file_whole() in a folder of ours, a day or more ago.
-void sweep_unfinished(const std::filesystem::path& folder);
+/// Removes what killed processes left of write_file_whole(), and of databases in the making, a day or more ago: in a
+/// folder of ours, or in another that of the files which begin with this name.
+void sweep_unfinished(const std::filesystem::path& folder, std::string_view name = {});
 
 }  // namespace autotune
 #endif

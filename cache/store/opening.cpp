@@ -304,7 +304,9 @@ private:
     void open_trials(Database::Access access) {
         const fs::path path = trials_path(out_.path);
         const std::string uuid = read_uuid(out_.tune);
-        for (int attempt = 0; attempt < 2; ++attempt) {
+        const auto distrust = options_.allow_shared_folder ? std::nullopt : untrusted(path);
+        if (distrust) warn(fmt::format("{}, so trials are kept in memory only", *distrust));
+        for (int attempt = 0; attempt < 2 && !distrust; ++attempt) {
             const FileProbe found = probe(path);
             const FileKind kind = found.kind;
             if (kind == FileKind::unreadable) {  // it may be sound, so it is not set aside

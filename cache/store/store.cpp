@@ -318,7 +318,9 @@ std::size_t Store::fold_spools() {
                                     contents.refused == 1 ? "1 line" : fmt::format("{} lines", contents.refused),
                                     shown(file), to.filename().string()));
     });
-    sweep_unfinished(spool_folder(impl_->opened.path));
+    const fs::path& path = impl_->opened.path;
+    sweep_unfinished(spool_folder(path));
+    sweep_unfinished(path.has_parent_path() ? path.parent_path() : ".", path.filename().string());
     return count;
 }
 

@@ -258,6 +258,7 @@ TEST_F(OwnPlace, AProblemWhoseWordsAreDamagedCostsItsRecordsAndNothingElse) {
 TEST_F(OwnPlace, ADamagedTextOfAProblemIsFoundAndTheNextSearchMendsIt) {
     const std::string deep = "{\"fields\":[],\"key\":" + std::string(200'000, '[') + std::string(200'000, ']') + "}";
     for (const std::string& text : {std::string{"{\"fields\":[[\"n\",10"}, std::string{"{}"}, deep}) {
+        fs::remove_all(folder_ / "1");
         {
             search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
             search(*std::make_unique<Store>(open()), start(2048), {{config(64), 5.0}});
@@ -276,6 +277,7 @@ TEST_F(OwnPlace, DamagedRowsThatRecordsShareAreMendedByTheNextSearch) {
     for (const char* damage : {"UPDATE config SET body_json = replace(body_json, '256', '928')",
                                "UPDATE device SET attrs_json = '{\"uuid\":'", "UPDATE env SET os = 'Minix'",
                                "UPDATE template SET source_hash = 'ab' WHERE source_hash = 'aa'"}) {
+        fs::remove_all(folder_ / "1");
         { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
         execute(path_, damage);
         Store store = open();
@@ -353,6 +355,30 @@ TEST_F(OwnPlace, AFolderThatOthersMayWriteToIsUsedWhereThatIsAskedFor) {
     ::unsetenv("AUTOTUNE_ALLOW_SHARED");
     EXPECT_EQ(used, path_);
     EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(OwnPlace, TrialsThatOthersMayWriteToAreNotUsed) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    ASSERT_EQ(::chmod(trials_path(path_).c_str(), 0666), 0);
+    Store store = open();
+    ASSERT_EQ(warnings_.size(), 1u);
+    EXPECT_NE(warnings_.front().find("may be written to by others, so trials"), std::string::npos) << warnings_.front();
+    EXPECT_TRUE(store.known_outcomes(start()).empty());
+    EXPECT_EQ(store.records({}, today()).size(), 1u);
+}
+
+TEST_F(OwnPlace, WhatAKilledProcessLeftBesideTheDatabaseIsSweptOnceItIsOld) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    const std::vector<std::string> ours{"tune.db.new-7-0123abcd", "tune.db.new-7-0123abcd-journal"};
+    const std::vector<std::string> others{"mine.new-7-1", "tune.db.new-draft", "tune.db.new-7-0123abcd.txt"};
+    for (const auto* names : {&ours, &others})
+        for (const std::string& name : *names) {
+            write_bytes(path_.parent_path() / name, "half a file");
+            fs::last_write_time(path_.parent_path() / name, fs::file_time_type::clock::now() - std::chrono::hours{48});
+        }
+    search(*std::make_unique<Store>(open()), start(2048), {{config(256), 50.0}});
+    for (const std::string& name : ours) EXPECT_FALSE(fs::exists(path_.parent_path() / name)) << name;
+    for (const std::string& name : others) EXPECT_TRUE(fs::exists(path_.parent_path() / name)) << name;
 }
 
 // Goal: in a folder where anybody may make files, those of others are not read as ours.
