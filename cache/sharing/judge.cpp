@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
-#include <optional>
 
 #include "tuner/model/hashing.h"
+#include "tuner/model/key_reader.h"
 #include "tuner/model/printable.h"
+#include "tuner/model/problem_key.h"
 
 namespace autotune {
 
@@ -63,52 +63,6 @@ template <class T>
 bool within(T number, T least, T most) noexcept {
     return number >= least && number <= most;
 }
-
-/// Reads canonical bytes back; an empty optional is the end of what can be read.
-class KeyReader {
-public:
-    explicit KeyReader(std::span<const std::byte> bytes) : rest_{bytes} {}
-    bool done() const noexcept { return rest_.empty(); }
-
-    std::optional<std::uint64_t> number() {
-        if (rest_.size() < 8) return std::nullopt;
-        std::uint64_t value = 0;
-        for (std::size_t i = 8; i-- > 0;) value = value << 8 | std::to_integer<std::uint64_t>(rest_[i]);
-        rest_ = rest_.subspan(8);
-        return value;
-    }
-    std::optional<std::string_view> text() {
-        const auto size = number();
-        if (!size || *size > rest_.size()) return std::nullopt;
-        const std::string_view text{reinterpret_cast<const char*>(rest_.data()), static_cast<std::size_t>(*size)};
-        rest_ = rest_.subspan(text.size());
-        return text;
-    }
-    std::optional<Value> value() {
-        if (rest_.empty()) return std::nullopt;
-        const auto tag = std::to_integer<unsigned>(rest_.front());
-        rest_ = rest_.subspan(1);
-        if (tag == Value{std::string{}}.index()) {
-            const auto held = text();
-            return held ? std::optional<Value>{std::string{*held}} : std::nullopt;
-        }
-        const auto bits = number();
-        if (!bits) return std::nullopt;
-        switch (tag) {
-            case 0:
-                return *bits <= 1 ? std::optional<Value>{*bits == 1} : std::nullopt;
-            case 1:
-                return Value{static_cast<std::int64_t>(*bits)};
-            case 2:
-                return Value{std::bit_cast<double>(*bits)};
-            default:
-                return std::nullopt;
-        }
-    }
-
-private:
-    std::span<const std::byte> rest_;
-};
 
 /// Whether an op's field can have the value. The largest dim is that of Instance::make.
 bool may_be(const Field& field, const Value& value) {
@@ -239,30 +193,25 @@ std::string Judge::objection(const RunInfo& r) const {
 }
 
 std::string Judge::read_key(std::string_view op_name, std::span<const std::byte> key, ProblemIdentity& problem) const {
-    constexpr std::uint64_t version = 1;
     const std::string bad = "the key of its problem does not decode";
     const Op* op = ops_.find_or_null(op_name);
     if (!op) return fmt::format("there is no op {} here", in_quotes(op_name));
     KeyReader reader{key};
-    const auto key_version = reader.number();
-    const auto named = reader.text();
-    const auto count = reader.number();
-    if (!key_version || *key_version != version || !named || *named != op->name || !count || *count > 4096) return bad;
+    if (reader.op() != op->name) return bad;
     std::vector<std::pair<std::string_view, Value>> fields;
-    for (std::uint64_t i = 0; i < *count; ++i) {
-        const auto name = reader.text();
-        auto value = name ? reader.value() : std::nullopt;
-        if (!value || (!fields.empty() && *name <= fields.back().first)) return bad;
-        const Field* field = op->field(*name);
-        if (field ? !field->key || !may_be(*field, *value) : !may_be_of_tensor(*op, *name, *value))
-            return fmt::format("its problem has {}={}, which no problem of '{}' has here", printable(*name),
-                               in_quotes(to_text(*value)), op->name);
-        fields.emplace_back(*name, std::move(*value));
+    while (const auto next = reader.next()) {
+        if (!fields.empty() && next->name <= fields.back().first) return bad;
+        Value value = next->read();
+        const Field* field = op->field(next->name);
+        if (field ? !field->key || !may_be(*field, value) : !may_be_of_tensor(*op, next->name, value))
+            return fmt::format("its problem has {}={}, which no problem of '{}' has here", printable(next->name),
+                               in_quotes(to_text(value)), op->name);
+        fields.emplace_back(next->name, std::move(value));
     }
     CanonicalBytes again;
-    again.add(version).add(op->name).add(static_cast<std::uint64_t>(fields.size()));
+    again.add(problem_key_version).add(op->name).add(static_cast<std::uint64_t>(fields.size()));
     for (const auto& [name, value] : fields) again.add(name).add_value(value);
-    if (!reader.done() || !std::ranges::equal(again.bytes(), key)) return bad;
+    if (!reader.whole() || !std::ranges::equal(again.bytes(), key)) return bad;
 
     problem = {.op = op->name, .key = {key.begin(), key.end()}, .json = {}, .fields = {}};
     std::size_t of_the_op = 0;
