@@ -1,4 +1,4 @@
-// Which config each problem got: pinned while frozen, handed to other processes and taken over from them.
+// Which config each problem got: kept while frozen, handed to other processes and taken over from them.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ void Dispatcher::freeze() {
         for (int device = 0; device < impl_->device_count; ++device)
             if (const KnownDevice& known = impl_->device_state(device); known.failed.empty())
                 impl_->known(*site->op, known.identity);
-    impl_->pinned = impl_->decided();
+    impl_->frozen_decisions = impl_->decided();
     impl_->frozen = true;
     impl_->note_wanted();
 }
@@ -28,7 +28,7 @@ void Dispatcher::thaw() {
     const std::lock_guard lock{impl_->mutex};
     if (!impl_->frozen) return;
     impl_->frozen = false;
-    impl_->pinned.clear();
+    impl_->frozen_decisions.clear();
     impl_->forget_plans();
     impl_->note_wanted();
 }
@@ -64,7 +64,7 @@ ImportedDecisions Dispatcher::import_decisions(std::span<const std::byte> bytes)
 /// Plans are the newest word; what was handed in counts where none has been asked for yet.
 Decisions Dispatcher::Impl::decided() const {
     Decisions all = imported;
-    all.take_over(pinned);
+    all.take_over(frozen_decisions);
     for (const auto& site : sites)
         for (const auto& plan : site->owned->plans())
             if (!failed.contains(plan->candidate)) all.put(plan->decided);
@@ -80,7 +80,7 @@ void Dispatcher::Impl::forget_plans() {
 void Dispatcher::Impl::put_decided_first(std::vector<LadderStep>& steps, const Instance& instance,
                                          const OpKnowledge& knows, const DeviceIdentity& device) const {
     const std::string& op = instance.op().name;
-    const DecidedConfig* decided = frozen ? pinned.find(op, instance.key(), device.fp) : nullptr;
+    const DecidedConfig* decided = frozen ? frozen_decisions.find(op, instance.key(), device.fp) : nullptr;
     if (!decided || decided->device_fp != device.fp) decided = imported.find(op, instance.key(), device.fp);
     const bool own = !decided;
     if (own) decided = adopted.find(op, instance.key(), device.fp);

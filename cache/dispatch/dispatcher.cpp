@@ -162,10 +162,10 @@ Explanation Dispatcher::explain(std::string_view op_name, const FieldValues& pro
     const DeviceIdentity identity = identify(device);
     const std::vector<LayeredStore> stores = impl_->readable();
     const Instance instance = Instance::make(impl_->ops().find(op_name), problem, identity.limits);
-    std::vector<LadderStep> forced;
-    if (auto step = impl_->forced_step(instance, impl_->known(instance.op(), identity)))
-        forced.push_back(std::move(*step));
-    return explanation_of(instance, stores, identity, impl_->rules(), std::move(forced));
+    std::vector<LadderStep> pinned;
+    if (auto step = impl_->pinned_step(instance, impl_->known(instance.op(), identity)))
+        pinned.push_back(std::move(*step));
+    return explanation_of(instance, stores, identity, impl_->rules(), std::move(pinned));
 }
 
 void Dispatcher::Impl::refuse_child() const {

@@ -79,8 +79,8 @@ struct WantedSearch {
 
 /// What Dispatcher hides. dispatcher.cpp holds the fast path, resolving.cpp what happens when a call is new,
 /// remembering.cpp the tables of plans, learning.cpp what is tuned or written for want of a record, trying.cpp what is
-/// tried in calls, deciding.cpp what is pinned and handed to other processes, preparing.cpp what is loaded before its
-/// call.
+/// tried in calls, deciding.cpp what is frozen and handed to other processes, pinning.cpp what the application pins,
+/// preparing.cpp what is loaded before its call.
 struct Dispatcher::Impl {
     explicit Impl(Options given);
     ~Impl();
@@ -129,8 +129,8 @@ struct Dispatcher::Impl {
     std::deque<WantedSearch> wanted_searches;
     Decisions imported;       ///< what other processes decided
     Decisions adopted;        ///< what online tuning found
-    Decisions pinned;         ///< while frozen: what was decided since
-    std::vector<Pin> forced;  ///< by the application, the last one first
+    Decisions frozen_decisions;  ///< while frozen: what was decided since
+    std::vector<Pin> pins;       ///< of the application, the last one first
     std::size_t plan_count = 0;
 
     enum class Purpose { launch, ready };
@@ -202,8 +202,8 @@ struct Dispatcher::Impl {
     void take_in(const OnlineFinding& finding);
 
     // pinning.cpp
-    std::optional<LadderStep> forced_step(const Instance& instance, const OpKnowledge& knows) const;
-    void put_forced_first(std::vector<LadderStep>& steps, const Instance& instance, const OpKnowledge& knows);
+    std::optional<LadderStep> pinned_step(const Instance& instance, const OpKnowledge& knows) const;
+    void put_pinned_first(std::vector<LadderStep>& steps, const Instance& instance, const OpKnowledge& knows);
 
     // preparing.cpp
     Decision prepare_by_problem(CallSite& site, const ExpectedCall& expected, int device, CUstream stream);
@@ -229,7 +229,7 @@ struct Dispatcher::Impl {
     void look_for_news(Look look);
     const OpKnowledge& known(const Op& op, const DeviceIdentity& device);
     const KnownDevice& device_state(int device);
-    void pin(const DecidedConfig& decided, int device);
+    void keep_frozen(const DecidedConfig& decided, int device);
     std::string_view kept_text(std::string text) { return *texts.insert(std::move(text)).first; }
     std::string_view kept_reason(std::string why);
     void log(std::string sentence);

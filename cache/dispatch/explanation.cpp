@@ -134,11 +134,11 @@ std::string state_of(const LadderStep& step) {
 }  // namespace
 
 Explanation explanation_of(const Instance& instance, std::span<const LayeredStore> stores, const DeviceIdentity& device,
-                           const LadderRules& rules, std::vector<LadderStep> forced) {
+                           const LadderRules& rules, std::vector<LadderStep> pinned) {
     const OpKnowledge known = read_knowledge(stores, instance.op(), device, rules);
     const std::string problem = problem_of(instance).text();
     Explanation out{.rung = Rung::none};
-    std::vector<LadderStep> steps = std::move(forced);
+    std::vector<LadderStep> steps = std::move(pinned);
     for (LadderStep& step : ladder(instance, known)) steps.push_back(std::move(step));
     std::map<Rung, std::size_t> shown;
     for (const LadderStep& step : steps) {

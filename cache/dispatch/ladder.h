@@ -79,9 +79,9 @@ void judge(LadderStep& step, const Instance& instance, const OpKnowledge& known)
 /// wanted: once so many can be used, what is worse is left out, but for the defaults. cost: some us a candidate
 std::vector<LadderStep> ladder(const Instance& instance, const OpKnowledge& known, std::size_t wanted = ~std::size_t{});
 
-/// The ladder for people. forced: steps that come before it.
+/// The ladder for people. pinned: steps that come before it.
 Explanation explanation_of(const Instance& instance, std::span<const LayeredStore> stores, const DeviceIdentity& device,
-                           const LadderRules& rules = {}, std::vector<LadderStep> forced = {});
+                           const LadderRules& rules = {}, std::vector<LadderStep> pinned = {});
 
 }  // namespace autotune
 #endif

@@ -52,7 +52,7 @@ void Dispatcher::pin(std::string_view op_name, const FieldValues& fields, std::s
     std::string about;
     for (const auto& [name, value] : fields) about += fmt::format(" {}={}", name, to_text(value));
     impl_->log(fmt::format("'{}'{} is pinned to {}", op.name, about, pin.config.text()));
-    impl_->forced.insert(impl_->forced.begin(), std::move(pin));
+    impl_->pins.insert(impl_->pins.begin(), std::move(pin));
     impl_->forget_plans();
 }
 
@@ -61,14 +61,14 @@ bool Dispatcher::unpin(std::string_view op_name) {
     const std::lock_guard lock{impl_->mutex};
     refuse_while_frozen(impl_->frozen);
     const Op& op = impl_->ops().find(op_name);
-    if (std::erase_if(impl_->forced, [&](const Pin& pin) { return pin.op == &op; }) == 0) return false;
+    if (std::erase_if(impl_->pins, [&](const Pin& pin) { return pin.op == &op; }) == 0) return false;
     impl_->forget_plans();
     return true;
 }
 
-std::optional<LadderStep> Dispatcher::Impl::forced_step(const Instance& instance, const OpKnowledge& knows) const {
-    const auto pin = std::ranges::find_if(forced, [&](const Pin& one) { return fits(one, instance); });
-    if (pin == forced.end()) return std::nullopt;
+std::optional<LadderStep> Dispatcher::Impl::pinned_step(const Instance& instance, const OpKnowledge& knows) const {
+    const auto pin = std::ranges::find_if(pins, [&](const Pin& one) { return fits(one, instance); });
+    if (pin == pins.end()) return std::nullopt;
     LadderStep step{.rung = Rung::exact,
                     .config = pin->config,
                     .layer = Layer::pinned,
@@ -84,9 +84,9 @@ std::optional<LadderStep> Dispatcher::Impl::forced_step(const Instance& instance
     return step;
 }
 
-void Dispatcher::Impl::put_forced_first(std::vector<LadderStep>& steps, const Instance& instance,
+void Dispatcher::Impl::put_pinned_first(std::vector<LadderStep>& steps, const Instance& instance,
                                         const OpKnowledge& knows) {
-    std::optional<LadderStep> step = forced_step(instance, knows);
+    std::optional<LadderStep> step = pinned_step(instance, knows);
     if (!step) return;
     if (!step->refused.empty()) {
         log(fmt::format("the config that '{}' is pinned to is not used for {}: {}", instance.op().name,

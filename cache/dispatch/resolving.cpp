@@ -335,18 +335,18 @@ Decision Dispatcher::Impl::answered(std::shared_ptr<Plan> plan, const Call& call
         counters[Grace::stripe()].by_rung[static_cast<std::size_t>(decision.rung)].fetch_add(1,
                                                                                              std::memory_order_relaxed);
     if (!keep_it) return decision;
-    if (frozen) pin(plan->decided, call.device);
+    if (frozen) keep_frozen(plan->decided, call.device);
     if (!call.site.owned->find(plan->hash, plan->signature)) keep(call.site, std::move(plan));
     return decision;
 }
 
 /// The first answer stays, unless it has failed since.
-void Dispatcher::Impl::pin(const DecidedConfig& decided, int device) {
-    const DecidedConfig* pin = pinned.find(decided.op, decided.problem_key, decided.device_fp);
-    if (pin && pin->device_fp == decided.device_fp &&
-        !failed.contains(name_here(candidate_name(pin->config, decided.problem_key), device)))
+void Dispatcher::Impl::keep_frozen(const DecidedConfig& decided, int device) {
+    const DecidedConfig* first = frozen_decisions.find(decided.op, decided.problem_key, decided.device_fp);
+    if (first && first->device_fp == decided.device_fp &&
+        !failed.contains(name_here(candidate_name(first->config, decided.problem_key), device)))
         return;
-    if (pinned.size() < options.most_problems) pinned.put(decided);
+    if (frozen_decisions.size() < options.most_problems) frozen_decisions.put(decided);
 }
 
 /// A plan that worked before has failed: it goes. An answer where no other config would do better.
@@ -406,7 +406,7 @@ std::vector<LadderStep> Dispatcher::Impl::steps_of(const Call& call, const Insta
     const OpKnowledge& knows = known(*call.site.op, device);
     std::vector<LadderStep> steps = ladder(instance, knows, at_least);
     put_decided_first(steps, instance, knows, device);
-    put_forced_first(steps, instance, knows);
+    put_pinned_first(steps, instance, knows);
     return steps;
 }
 
