@@ -83,9 +83,9 @@ TEST(Export, AnonymisedTablesNameNoMachineEither) {
     const auto bytes = read_file_whole(folder / "flat.db").value();
     const std::string text = std::string{reinterpret_cast<const char*>(bytes.data()), bytes.size()} +
                              export_cpp(store, {.anonymise = true}, "records");
-    EXPECT_THAT(text, HasSubstr("compile_failed"));
-    EXPECT_THAT(text, HasSubstr("sm_90, 132 SMs"));
-    for (const char* name : {"NVIDIA", "H200", "somebody", "0000:65:00.0"}) EXPECT_THAT(text, Not(HasSubstr(name)));
+    const auto holds = [&](const char* part) { return text.find(part) != std::string::npos; };  // it is long to print
+    EXPECT_TRUE(holds("compile_failed") && holds("sm_90, 132 SMs"));
+    for (const char* name : {"NVIDIA", "H200", "somebody", "0000:65:00.0"}) EXPECT_FALSE(holds(name)) << name;
 }
 
 TEST(Export, ADatabaseHoldsTheFilteredRowsAndIsOneForImport) {
