@@ -63,22 +63,21 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         sqlite3_close(db);
         return path;
     }();
-    for (const bool as_trials : {false, true}) {
-        if (as_trials) {
-            fs::copy_file(sound, from);
-            write_input(trials_path(from), {data, size});
-        } else {
-            write_input(from, {data, size});
-        }
-        or_error([&] { read_all(from); });
-        or_error([&] { (void)faults_of(from); });
-        or_error([&] {
-            salvage(from, to);
-            require(faults_of(to).empty());
-        });
-        or_error([&] { write_one(from); });
-        forget(from);
-        forget(to);
+    // Trials of nothing are not read, so they lie beside a database that is sound.
+    if (text_of({data, size}).find("CREATE TABLE trial") != std::string_view::npos) {
+        fs::copy_file(sound, from);
+        write_input(trials_path(from), {data, size});
+    } else {
+        write_input(from, {data, size});
     }
+    or_error([&] { read_all(from); });
+    or_error([&] { (void)faults_of(from); });
+    or_error([&] {
+        salvage(from, to);
+        require(faults_of(to).empty());
+    });
+    or_error([&] { write_one(from); });
+    forget(from);
+    forget(to);
     return 0;
 }

@@ -1,6 +1,7 @@
 #ifndef AUTOTUNE_TESTS_FUZZ_FUZZING_H
 #define AUTOTUNE_TESTS_FUZZ_FUZZING_H
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

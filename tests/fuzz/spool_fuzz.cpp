@@ -3,6 +3,8 @@
 // Method: each input as a file beside a database, read, then seen by a reader, then taken in by a writer.
 #include "cache/store/spool.h"
 
+#include <algorithm>
+
 #include "cache/store/json.h"
 #include "cache/store/location.h"
 #include "cache/store/store.h"
