@@ -7,6 +7,7 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "autotune/dispatcher.h"
@@ -136,6 +137,24 @@ TEST_F(Online, TrialsKeepToTheirShareOfTheGpu) {
     EXPECT_GT(before_us, 100.0) << "nothing was tried";
     EXPECT_EQ(launches_on_y()[vector_config(2, 64).text()], 7);
     EXPECT_LE(launches_on_y()[naive_config().text()], 1) << "a hopeless candidate was tried again";
+}
+
+TEST_F(Online, NoMoreThanEightCandidatesAreTried) {
+    std::int64_t n = 1 << 20;
+    for (const std::int64_t vec : {1, 2, 4, 8})
+        for (const std::int64_t threads : {64, 128, 512}) {
+            const Config config = vector_config(vec, threads);
+            put_binary(config, 1024);
+            tuned(n += 1024, {{config, 40.0}});
+            times_[config.text()] = 99.5;  // no gain worth it, so that trials go through all of them
+        }
+    times_[naive_config().text()] = 99.5;
+    Dispatcher dispatcher{online()};
+    many_calls(dispatcher, dispatcher.prepare("scale"), 1500);
+    std::set<std::string> tried;
+    for (const fake::SeenLaunch& seen : driver.launches) tried.insert(seen.binary);
+    tried.erase(driver.launches.front().binary);
+    EXPECT_EQ(tried.size(), 8u);
 }
 
 TEST_F(Online, AWrongCandidateNeverReachesTheCallersMemory) {
