@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,8 @@ public:
     /// How the trial of an earlier answer ended, in the order of asks; the default config and what a resumed run knows
     /// are told without having been asked for. Failures are told too; `dropped` is a lower bound.
     virtual void tell(std::size_t number, const Outcome& outcome) = 0;
+    /// The share of the best time that the config it asked for last is expected to save; nullopt: it does not know.
+    virtual std::optional<double> expected_gain() const { return std::nullopt; }
 };
 
 struct StrategyEntry {

@@ -39,6 +39,10 @@ public:
         then_->tell(number, outcome);
     }
 
+    std::optional<double> expected_gain() const override {
+        return first_.empty() ? then_->expected_gain() : std::nullopt;
+    }
+
 private:
     const std::unique_ptr<Strategy> then_;
     std::vector<std::size_t> first_;
