@@ -7,6 +7,7 @@ find_package(Eigen3 REQUIRED NO_MODULE)
 find_package(SQLite3 3.37 REQUIRED)
 find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h REQUIRED)
 find_package(Sodium REQUIRED)
+find_package(ZLIB REQUIRED)
 
 # With AUTOTUNE_STATIC, a program built here runs where fmt, SQLite and libsodium are missing. An application that links
 # an installed library takes its own system's in either case. fmt, which Debian has as a shared library only, is then taken

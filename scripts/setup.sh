@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(build-essential cmake ninja-build ccache mold libfmt-dev libcli11-dev libtomlplusplus-dev nlohmann-json3-dev
-  libeigen3-dev libsqlite3-dev libsodium-dev libgtest-dev libgmock-dev libbenchmark-dev pkg-config python3 python3-venv)
+  libeigen3-dev libsqlite3-dev libsodium-dev zlib1g-dev libgtest-dev libgmock-dev libbenchmark-dev pkg-config python3 python3-venv)
 case "${1:-}" in
   "") ;;
   fuzz) packages+=(clang-16 libclang-rt-16-dev) ;;

@@ -10,6 +10,7 @@
 
 #include "tuner/model/instance.h"
 #include "tuner/model/outcome.h"
+#include "tuner/model/space.h"
 
 namespace autotune {
 
@@ -64,6 +65,8 @@ public:
     /// The problem with the dims that its input generator sets (`from = "inputs"`); what is prepared must have them.
     /// Throws Error{usage} when the generator fails.
     virtual Instance sized(const Instance& instance) { return instance; }
+    /// What may be tried of the problem: all that is valid, unless the bench knows less.
+    virtual Space space(const Instance& instance) const { return Space::make(instance); }
     /// What will be submitted or predicted first, once the problem is prepared, in this order: a bench may compile it
     /// meanwhile.
     virtual void expect(const Instance& /*instance*/, std::span<const Config> /*first*/) {}

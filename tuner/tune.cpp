@@ -46,7 +46,7 @@ int rounds_for(Effort effort) {
 class Search {
 public:
     Search(Bench& bench, const Instance& instance, const TuneOptions& options, const TuneEvents& events)
-        : bench_{bench}, options_{options}, events_{events}, space_{Space::make(instance)}, strategy_{make_strategy()} {
+        : bench_{bench}, options_{options}, events_{events}, space_{bench.space(instance)}, strategy_{make_strategy()} {
         recall();
         if (options_.prior == Prior::model)
             draw_pool();

@@ -1,0 +1,226 @@
+// Goal: what is said of strategies on recorded spaces is true, and the default strategy is as good as it is said to be.
+// Method: made-up spaces, as text; the recorded ones, which are no part of this tree, by AUTOTUNE_RECORDED_SPACES.
+#include "tuner/replay/replay.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+
+#include "tuner/replay/replay_bench.h"
+#include "tuner/replay/transfer.h"
+#include "tuner/tune.h"
+
+namespace autotune {
+namespace {
+
+using Times = std::function<double(int a, int b, int c)>;
+
+/// A space of 16 x 12 x 2 configs, those with a + b = 20 left out; a time below 0 fails. The parameters stand in the
+/// order of `names`.
+RecordedSpace made_up(const Times& time_ms, const std::string& names = "ABC", const std::string& device = "one") {
+    std::string text = "# kernel: toy\n# device: " + device + "\n";
+    const std::map<char, int> counts{{'A', 16}, {'B', 12}, {'C', 2}};
+    for (const char name : names) {
+        text += std::string{"# values "} + name + ":";
+        for (int i = 0; i < counts.at(name); ++i) text += " " + std::to_string(i);
+        text += "\n";
+    }
+    for (const char name : names) text += std::string{name} + ",";
+    text += "time_ms,sd_ms,cost_ms,status\n";
+    for (int a = 0; a < 16; ++a)
+        for (int b = 0; b < 12; ++b)
+            for (int c = 0; c < 2; ++c) {
+                if (a + b == 20) continue;
+                const std::map<char, int> values{{'A', a}, {'B', b}, {'C', c}};
+                for (const char name : names) text += std::to_string(values.at(name)) + ",";
+                const double time = time_ms(a, b, c);
+                char number[40];
+                std::snprintf(number, sizeof number, "%.17g", time);
+                text += time < 0 ? std::string{"error,,,failed\n"} : std::string{number} + ",,,ok\n";
+            }
+    return RecordedSpace::parse(text, "toy");
+}
+
+/// Narrow, with a switch that moves its bottom.
+double valley(int a, int b, int c) {
+    const double x = a - (c ? 11 : 4), y = b - 0.5 * a - 2;
+    return std::exp(0.05 * x * x + 0.2 * y * y) + 0.3 * c;
+}
+
+std::vector<ReplayRun> runs_of(const RecordedSpace& space, const std::string& strategy, std::size_t seeds,
+                               std::size_t evaluations) {
+    std::vector<ReplayRun> runs;
+    for (std::size_t seed = 1; seed <= seeds; ++seed)
+        runs.push_back(replay(space, *strategy_named(strategy)->make(space.space(), seed), evaluations));
+    return runs;
+}
+
+/// The configs asked for, by their texts.
+std::vector<std::string> sequence(const RecordedSpace& space, std::size_t count, std::size_t window = 1,
+                                  std::uint64_t seed = 3) {
+    const auto strategy = strategy_named("guided")->make(space.space(), seed);
+    std::vector<std::string> texts;
+    std::vector<std::size_t> outstanding;
+    while (texts.size() < count) {
+        for (const std::size_t number : strategy->ask(window - outstanding.size())) {
+            const Config config = space.space().config(number);
+            texts.push_back("A=" + to_text(config["A"]) + " B=" + to_text(config["B"]) + " C=" + to_text(config["C"]));
+            outstanding.push_back(number);
+        }
+        strategy->tell(outstanding.front(), space.outcome(outstanding.front()));
+        outstanding.erase(outstanding.begin());
+    }
+    return texts;
+}
+
+TEST(Replay, CountsWorkingConfigsAndFailuresApart) {
+    const RecordedSpace space = made_up([](int a, int b, int) { return a == 3 ? -1.0 : 1.0 + a + b; });
+    const ReplayRun run = replay(space, *strategy_named("exhaustive")->make(space.space(), 1), 1'000'000);
+    EXPECT_EQ(run.best_us.size(), space.sorted_us().size());
+    EXPECT_EQ(run.failed, 24u);
+    EXPECT_EQ(run.best_us.back(), space.optimum_us());
+}
+
+TEST(Replay, RandomSearchScoresZeroAndTheOptimumAtOnceOne) {
+    const RecordedSpace space = made_up(valley);
+    const auto score = performance_score(space, runs_of(space, "random", 300, 300), 300);
+    ASSERT_TRUE(score.has_value());
+    EXPECT_NEAR(*score, 0, 0.08);
+    const ReplayRun perfect{.best_us = std::vector<double>(300, space.optimum_us())};
+    EXPECT_NEAR(*performance_score(space, std::vector<ReplayRun>(3, perfect), 300), 1, 1e-12);
+}
+
+TEST(Replay, FiguresAreThoseOfItsRuns) {
+    const RecordedSpace space = made_up(valley);
+    const double best = space.optimum_us();
+    std::vector<ReplayRun> runs(10, ReplayRun{.best_us = std::vector<double>(25, best * 2)});
+    for (std::size_t i = 0; i < 5; ++i) std::fill(runs[i].best_us.begin() + 10, runs[i].best_us.end(), best);
+    const ReplayFigures figures = figures_of(space, runs, 25);
+    EXPECT_EQ(figures.points, (std::vector<std::size_t>{10, 25}));
+    EXPECT_DOUBLE_EQ(figures.mean[0], 0.5);
+    EXPECT_DOUBLE_EQ(figures.mean[1], 0.75);
+    EXPECT_DOUBLE_EQ(figures.worst_tenth[1], 0.5);
+    EXPECT_DOUBLE_EQ(figures.within_1pct.share, 0.5);
+    EXPECT_EQ(figures.within_1pct.median, 11);
+    EXPECT_FALSE(figures.within_1pct.p90.has_value());
+}
+
+TEST(Replay, SpacesTooSmallOrFlatToTellHaveNoScore) {
+    const std::string head = "# values A: 1 2 3\nA,time_ms,sd_ms,cost_ms,status\n";
+    for (const std::string rows : {"", "1,2,,,ok\n", "1,2,,,ok\n2,2,,,ok\n3,2,,,ok\n", "1,error,,,failed\n"}) {
+        const RecordedSpace space = RecordedSpace::parse(head + rows, "toy");
+        for (const StrategyEntry& entry : strategies()) {
+            const ReplayRun run = replay(space, *entry.make(space.space(), 1), 100);
+            EXPECT_EQ(run.best_us.size(), space.sorted_us().size()) << entry.name << rows;
+            EXPECT_FALSE(performance_score(space, std::vector{run}, 100).has_value());
+        }
+    }
+}
+
+TEST(Replay, TuneSearchesARecordAsItWouldADevice) {
+    const RecordedSpace space = made_up(valley);
+    ReplayBench bench{space};
+    const Tuning tuning = tune(bench, space.instance(), {.strategy = "exhaustive"});
+    ASSERT_TRUE(tuning.best.has_value());
+    EXPECT_DOUBLE_EQ(tuning.best->time_us, space.optimum_us());
+    EXPECT_EQ(tuning.tried, space.space().size());
+}
+
+TEST(Guided, NeedsFarFewerEvaluationsThanRandomSearch) {
+    const RecordedSpace space = made_up(valley);
+    const ReplayFigures guided = figures_of(space, runs_of(space, "guided", 10, 50), 50);
+    const ReplayFigures random = figures_of(space, runs_of(space, "random", 10, 50), 50);
+    EXPECT_GT(guided.mean[2], 0.97);
+    EXPECT_GT(guided.mean[1], random.mean[2]);
+}
+
+TEST(Guided, DoesTheSameWhateverTheOrderOfTheParameters) {
+    EXPECT_EQ(sequence(made_up(valley), 60), sequence(made_up(valley, "CAB"), 60));
+}
+
+TEST(Guided, DoesTheSameWhateverTheUnitOfTime) {
+    const auto in_other_unit = [](int a, int b, int c) { return valley(a, b, c) * 1024; };
+    EXPECT_EQ(sequence(made_up(valley), 60), sequence(made_up(in_other_unit), 60));
+}
+
+TEST(Guided, AsksForABatchWithoutRepeatsAndInTheSameOrderEachTime) {
+    const std::vector<std::string> asked = sequence(made_up(valley), 96, 32);
+    EXPECT_EQ(std::set<std::string>(asked.begin(), asked.end()).size(), asked.size());
+    EXPECT_EQ(asked, sequence(made_up(valley), 96, 32));
+    EXPECT_NE(asked, sequence(made_up(valley), 96, 32, 4));
+}
+
+TEST(Guided, LearnsWhereConfigsFail) {
+    const auto half_fails = [](int a, int b, int c) { return a >= 8 && a < 15 ? -1.0 : valley(a, b, c); };
+    const RecordedSpace space = made_up(half_fails);
+    std::size_t guided = 0, random = 0;
+    for (const ReplayRun& run : runs_of(space, "guided", 5, 30)) guided += run.failed;
+    for (const ReplayRun& run : runs_of(space, "random", 5, 30)) random += run.failed;
+    EXPECT_LT(guided, random);
+}
+
+TEST(Guided, TimesThatAreNoneAreFailures) {
+    const RecordedSpace space = made_up(valley);
+    for (const double time_us : {std::nan(""), 0.0, -1.0, std::numeric_limits<double>::infinity()}) {
+        const auto strategy = strategy_named("guided")->make(space.space(), 1);
+        std::set<std::size_t> asked;
+        for (int i = 0; i < 40; ++i) {
+            const std::vector<std::size_t> next = strategy->ask(1);
+            ASSERT_EQ(next.size(), 1u);
+            EXPECT_TRUE(asked.insert(next[0]).second);
+            strategy->tell(next[0], i % 2 ? Outcome{.time_us = time_us} : space.outcome(next[0]));
+        }
+    }
+}
+
+TEST(Transfer, TheFirstConfigsAreTheOtherDevicesBestAndASimilarOneIsFoundAtOnce) {
+    const RecordedSpace here = made_up(valley, "ABC", "here");
+    const RecordedSpace like = made_up([](int a, int b, int c) { return 3 * valley(a, b, c); }, "BCA", "like");
+    const std::vector<const RecordedSpace*> records{&like};
+    const Knowledge knowledge = transfer(here.space(), records);
+    EXPECT_EQ(knowledge.first.size(), transferred_first);
+    const ReplayRun run = replay(here, *make_guided_by(here.space(), 1, knowledge), 20);
+    EXPECT_EQ(run.best_us.front(), here.optimum_us());
+}
+
+TEST(Transfer, ADeviceThatIsNothingAlikeIsForgottenInTime) {
+    const RecordedSpace here = made_up(valley, "ABC", "here");
+    const RecordedSpace unlike = made_up([](int a, int b, int c) { return 1 / valley(a, b, c); }, "ABC", "unlike");
+    const std::vector<const RecordedSpace*> records{&unlike};
+    const Knowledge knowledge = transfer(here.space(), records);
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+        const ReplayRun run = replay(here, *make_guided_by(here.space(), seed, knowledge), 100);
+        EXPECT_GT(here.optimum_us() / run.best_us.back(), 0.97);
+    }
+}
+
+// Ten seeds a space: docs/search.md has the figures of fifty.
+TEST(RecordedSpaces, TheDefaultStrategyIsAheadOfWhatIsPublished) {
+    const char* folder = std::getenv("AUTOTUNE_RECORDED_SPACES");
+    if (!folder) GTEST_SKIP() << "AUTOTUNE_RECORDED_SPACES names no folder with recorded spaces";
+    double at_50 = 0, at_100 = 0, score = 0, spaces = 0;
+    for (const auto& entry : std::filesystem::directory_iterator{folder}) {
+        if (!entry.path().string().ends_with(".csv.gz")) continue;
+        const RecordedSpace space = RecordedSpace::read(entry.path());
+        const ReplayFigures figures = figures_of(space, runs_of(space, TuneOptions{}.strategy, 10, 100), 100);
+        at_50 += figures.mean[2];
+        at_100 += figures.mean[3];
+        score += figures.score.value_or(0);
+        ++spaces;
+    }
+    ASSERT_GT(spaces, 0);
+    EXPECT_GT(at_50 / spaces, 0.93);
+    EXPECT_GT(at_100 / spaces, 0.965);
+    EXPECT_GT(score / spaces, 0.6);
+}
+
+}  // namespace
+}  // namespace autotune
