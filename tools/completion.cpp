@@ -170,7 +170,7 @@ std::string of_command(const CommandRow& command, std::span<const std::string> w
         for (const FlagRow& flag : command.flags) out.add(flag.names.back(), flag.about);
         return std::move(out).text();
     }
-    if (command.takes & takes_folder) return std::string{file_wanted};
+    if (command.takes & (takes_folder | takes_replay)) return std::string{file_wanted};
     if (command.takes & takes_shell) {
         for (const Shell& shell : shells()) out.add(shell.name);
     } else if (command.takes & takes_op) {

@@ -14,7 +14,7 @@ namespace autotune {
 // Made by the build from the files of docs/help.
 namespace help_texts {
 extern const std::string_view problem, config, budget, database, compare, json, exit_codes, output, environment,
-    emulator, interchange, dispatcher, sharing, chains, op_format;
+    emulator, interchange, dispatcher, sharing, chains, search, op_format;
 }
 
 std::string_view HelpPage::about() const noexcept {
@@ -31,7 +31,7 @@ std::span<const HelpPage> help_pages() {
         HelpPage{"environment", help_texts::environment}, HelpPage{"emulator", help_texts::emulator},
         HelpPage{"interchange", help_texts::interchange}, HelpPage{"dispatcher", help_texts::dispatcher},
         HelpPage{"sharing", help_texts::sharing},         HelpPage{"chains", help_texts::chains},
-        HelpPage{"op-format", help_texts::op_format},
+        HelpPage{"search", help_texts::search},           HelpPage{"op-format", help_texts::op_format},
     };
     return pages;
 }

@@ -71,6 +71,7 @@ std::string page_of(const CommandRow& row) {
                         row.takes & takes_problem  ? "[\\fIOP\\fR [\\fIPROBLEM\\fR]] "
                         : row.takes & takes_op     ? "[\\fIOP\\fR] "
                         : row.takes & takes_folder ? "\\fIDIR\\fR "
+                        : row.takes & takes_replay ? "\\fIFILE\\fR "
                         : row.takes & takes_shell  ? "\\fISHELL\\fR "
                                                    : "");
     for (const FlagRow& flag : row.flags) text += item(fmt::format("{}", fmt::join(flag.names, ", ")), flag.about);

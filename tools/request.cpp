@@ -42,6 +42,7 @@ struct Texts {
     bool quiet = false;
     int verbose = 0;
     std::string op;
+    std::string seeds, evaluations;
     std::string seed, workers, trial_limit, compile_limit, run, trial;  // numbers: CLI11 would take -1 for 2^64 - 1
 };
 
@@ -61,10 +62,24 @@ void add_op(CLI::App& app, Request& request, Texts& texts) {
         ->allow_extra_args(false);
 }
 
-void add_search(CLI::App& app, Request& request, Texts& texts) {
+std::string strategy_names() {
     std::string names;
     for (const StrategyEntry& row : strategies()) names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
-    app.add_option("--strategy", request.strategy, names);
+    return names;
+}
+
+void add_replay(CLI::App& app, Request& request, Texts& texts) {
+    app.add_option("--strategy", request.strategy, strategy_names());
+    app.add_option("--seeds", texts.seeds, "searches, each with a seed of its own; default: 10");
+    app.add_option("--seed", texts.seed, "of the first search");
+    app.add_option("--evaluations", texts.evaluations, "configs that work, of each search; default: 200");
+    app.add_option("--with", request.with, "the same kernel's record of another device, to learn from")
+        ->allow_extra_args(false);
+    app.add_option("--workers", texts.workers, "searches at once; default: one a core");
+}
+
+void add_search(CLI::App& app, Request& request, Texts& texts) {
+    app.add_option("--strategy", request.strategy, strategy_names());
     app.add_option("--budget", texts.budget, "a problem's time or trials, or both: 60s, 200, 60s,200");
     app.add_option("--seed", texts.seed, "of the search and the inputs");
     app.add_option("--effort", texts.effort, "quick, normal or full");
@@ -86,6 +101,7 @@ void add_flags(CLI::App& app, unsigned flags, Request& request, Texts& texts) {
         app.add_option("--gpu", request.gpu, "an ordinal, all, a capability such as sm_86, or emulated:a100");
     if (flags & takes_store) app.add_option("--db", request.db, "the database; none: keep nothing");
     if (flags & takes_search) add_search(app, request, texts);
+    if (flags & takes_replay) add_replay(app, request, texts);
     if (flags & takes_prior)
         app.add_option("--prior", texts.prior,
                        "model: what the emulator's model predicts to be fastest is tried first; default: none");
@@ -128,6 +144,7 @@ void read_words(const Subcommand& sub, Texts& texts, Request& request) {
     }
     std::size_t next = 0;
     if ((sub.flags & takes_folder) && next < words.size()) request.folder = words[next++];
+    if ((sub.flags & takes_replay) && next < words.size()) request.file = words[next++];
     if ((sub.flags & takes_shell) && next < words.size()) request.shell = words[next++];
     // A word with '=' is a problem's: the only op of --ops or --chain needs no name.
     const bool is_problem =
@@ -182,8 +199,10 @@ double seconds_of(std::string_view flag, std::string_view text) {
 
 void read_numbers(const Texts& texts, Request& request) {
     constexpr std::uint64_t any = std::numeric_limits<std::int64_t>::max();  // what a database can hold
-    constexpr std::uint64_t most_workers = 1024;
+    constexpr std::uint64_t most_workers = 1024, most_searches = 10'000;
     if (!texts.seed.empty()) request.seed = whole_of("--seed", texts.seed, 0, any);
+    if (!texts.seeds.empty()) request.seeds = whole_of("--seeds", texts.seeds, 1, most_searches);
+    if (!texts.evaluations.empty()) request.evaluations = whole_of("--evaluations", texts.evaluations, 1, any);
     if (!texts.workers.empty()) request.workers = whole_of("--workers", texts.workers, 0, most_workers);
     if (!texts.run.empty()) request.run = whole_of("--run", texts.run, 1, any);
     if (!texts.trial.empty()) request.trial = whole_of("--trial", texts.trial, 1, any);

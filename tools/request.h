@@ -52,7 +52,7 @@ struct Request {
     std::vector<std::string> chains;  ///< chains of element-wise steps, each an op
     ConsoleOptions console;
 
-    std::string strategy = "local";
+    std::string strategy = "guided";
     Prior prior = Prior::none;
     Budget budget;  ///< neither part given: 60 s a problem
     std::uint64_t seed = 1;
@@ -69,13 +69,16 @@ struct Request {
     std::string as;         ///< query --as
     std::string where;      ///< query --where
     bool csv = false;
-    bool imported = false;                    ///< verify --imported
-    std::optional<std::uint64_t> run, trial;  ///< why --run, --trial
-    bool show = false;                        ///< ops --show: the op's files
-    std::string folder;                       ///< new DIR
-    std::string output;                       ///< -o
-    std::string shell;                        ///< completion SHELL
-    DbRun db_run;                             ///< db VERB
+    bool imported = false;                      ///< verify --imported
+    std::optional<std::uint64_t> run, trial;    ///< why --run, --trial
+    bool show = false;                          ///< ops --show: the op's files
+    std::string folder;                         ///< new DIR
+    std::string output;                         ///< -o
+    std::string file;                           ///< replay FILE
+    std::vector<std::string> with;              ///< replay --with: the same kernel's records of other devices
+    std::size_t seeds = 10, evaluations = 200;  ///< replay
+    std::string shell;                          ///< completion SHELL
+    DbRun db_run;                               ///< db VERB
 };
 
 /// A flag as help shows it.

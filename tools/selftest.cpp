@@ -17,12 +17,12 @@
 namespace autotune {
 namespace {
 
-struct Expectation {
+struct ExpectedEnding {
     std::string_view variant;
     Ending ending;
 };
 
-constexpr std::array<Expectation, 6> expectations{{
+constexpr std::array<ExpectedEnding, 6> expectations{{
     {"good", Ending::timed},
     {"vector", Ending::timed},
     {"shared", Ending::timed},
@@ -46,9 +46,9 @@ int run_selftest(const Request& request, Console& console) {
     console.line(device_line(gpu.ordinal, gpu.identity, session.nvrtc_version()));
     const Instance instance = Instance::make(op, {}, gpu.identity.limits);
     bench->prepare(instance);
-    for (const Expectation& each : expectations) bench->submit({.variant = std::string{each.variant}, .values = {}});
+    for (const ExpectedEnding& each : expectations) bench->submit({.variant = std::string{each.variant}, .values = {}});
     std::size_t right = 0;
-    for (const Expectation& each : expectations) {
+    for (const ExpectedEnding& each : expectations) {
         if (interrupted()) return interrupted();
         const Outcome outcome = bench->next({});
         // A good kernel may be slower than the other good ones.

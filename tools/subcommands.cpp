@@ -8,7 +8,7 @@ namespace {
 
 constexpr unsigned all_of_a_problem = takes_op | takes_problem | takes_gpu;
 
-constexpr std::array<Subcommand, 14> table{{
+constexpr std::array<Subcommand, 15> table{{
     {"tune", "search, check and store the fastest config of an op",
      "autotune tune softmax rows=4096,cols=4096,dtype=f32 --budget 30s",
      all_of_a_problem | takes_store | takes_search | takes_prior | takes_misses, run_tune},
@@ -28,6 +28,8 @@ constexpr std::array<Subcommand, 14> table{{
      all_of_a_problem | takes_search | takes_config, run_check},
     {"build", "compile every config of a problem, without a GPU, and keep the binaries",
      "autotune build softmax --gpu sm_86", all_of_a_problem | takes_store | takes_search, run_build},
+    {"replay", "how few evaluations a strategy needs in a space that was recorded", "autotune replay gemm__V100.csv.gz",
+     takes_replay, run_replay},
     {"new", "a folder with an op to start from", "autotune new my_ops", takes_folder, run_new},
     {"db", "look after the database, and share what is in it", "autotune db path", 0, run_db},
     {"doctor", "what this machine has and lacks", "autotune doctor", takes_gpu | takes_store, run_doctor},

@@ -21,6 +21,7 @@ int run_check(const Request& request, Console& console);
 int run_build(const Request& request, Console& console);
 int run_new(const Request& request, Console& console);
 int run_db(const Request& request, Console& console);
+int run_replay(const Request& request, Console& console);
 int run_completion(const Request& request, Console& console);
 int run_doctor(const Request& request, Console& console);
 int run_selftest(const Request& request, Console& console);
@@ -38,11 +39,12 @@ enum Flags : unsigned {
     takes_show = 256,    ///< --show
     takes_folder = 512,  ///< a folder to write
     takes_imported = 1024,
-    takes_against = 2048,   ///< --against --counters --fail-on
-    takes_prior = 4096,     ///< --prior
-    takes_misses = 8192,    ///< --from-misses
-    takes_t1 = 1 << 22,     ///< --t1
-    takes_shell = 1 << 20,  ///< a shell's name
+    takes_against = 2048,    ///< --against --counters --fail-on
+    takes_prior = 4096,      ///< --prior
+    takes_misses = 8192,     ///< --from-misses
+    takes_t1 = 1 << 22,      ///< --t1
+    takes_replay = 1 << 21,  ///< a recorded space, --with --strategy --seed --seeds --evaluations --workers
+    takes_shell = 1 << 20,   ///< a shell's name
 };
 
 struct Subcommand {

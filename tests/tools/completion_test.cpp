@@ -124,7 +124,7 @@ TEST(Completion, BashPutsCandidatesInThePlaceOfItsLastWord) {
     EXPECT_EQ(completed_by_bash("autotune tun"), "tune|");
     EXPECT_EQ(completed_by_bash("autotune tune softmax rows=4,dtype="), "f32|f16|bf16|") << "= ends a word of bash";
     EXPECT_EQ(completed_by_bash("autotune tune softmax rows=4,dt"), "4,dtype=|");
-    EXPECT_EQ(completed_by_bash("autotune tune --strategy "), "local|random|exhaustive|");
+    EXPECT_EQ(completed_by_bash("autotune tune --strategy "), "guided|bayesian|portfolio|local|genetic|differential|swarm|annealing|halving|random|exhaustive|");
     EXPECT_EQ(completed_by_bash("autotune db pat"), "path|");
 }
 

@@ -54,6 +54,9 @@ TEST_F(JsonLines, EachIsInTheSchemaAndTheSchemaHasNoOther) {
           "build softmax rows=4,cols=64,dtype=f32 --gpu sm_86 --budget 1 --json", "tune softmx --json"})
         expect_lines(run(words), words);
     write("problems.txt", problem + '\n');
+    write("space.csv",
+          "# kernel: made_up\n# device: none\n# values A: 1 2\nA,time_ms,sd_ms,cost_ms,status\n1,2,,,ok\n2,1,,,ok\n");
+    expect_lines(run("replay space.csv --seeds 2 --json"), "replay");
     write("bad.jsonl", "{\"v\":1,\"kind\":\"record\"}\n");
     for (const std::string words :
          {"db export -o all.jsonl --json", "db import bad.jsonl --db b/tune.db --json",

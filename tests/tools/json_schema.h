@@ -95,6 +95,7 @@ private:
                : type == "boolean" ? value.is_boolean()
                : type == "integer" ? value.is_number_integer()
                : type == "number"  ? value.is_number()
+               : type == "null"    ? value.is_null()
                                    : false;
     }
 
