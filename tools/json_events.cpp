@@ -131,6 +131,7 @@ std::string json_summary(const Instance& instance, const DeviceIdentity& device,
                     {{"problems", tuning.verification.problems},
                      {"inputs", tuning.verification.inputs},
                      {"largest_error", tuning.verification.largest_error}}}};
+    if (!tuning.stopped.empty()) fields["stopped"] = tuning.stopped;
     if (tuning.prior) fields["prior"] = prior_fields(*tuning.prior);
     if (tuning.best) fields["best"] = ranked(*tuning.best);
     if (tuning.default_result) fields["default"] = ranked(*tuning.default_result);

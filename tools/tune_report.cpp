@@ -186,6 +186,7 @@ std::string summary(const Instance& instance, const DeviceIdentity& device, cons
                                    device.emulated ? ", EMULATED: times are predicted, not measured" : "");
     text += ranking_rows(instance, tuning) + tried_row(tuning) + prior_row(tuning) + verified_row(tuning) +
             took_row(tuning);
+    if (!tuning.stopped.empty()) text += fmt::format("  {:<10} {}\n", "stopped", tuning.stopped);
     if (!stored.lost.empty()) return text + "not stored\n";
     if (stored.path.empty()) return text + "not stored: the database is in memory\n";
     if (stored.records)

@@ -1,8 +1,10 @@
 #include "tuner/tune.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cmath>
 #include <chrono>
+#include <cmath>
 #include <deque>
 #include <limits>
 #include <utility>
@@ -162,7 +164,10 @@ private:
 
     std::vector<std::size_t> ask() {
         std::vector<std::size_t> asked = std::exchange(first_asked_, {});
-        return asked.empty() ? strategy_->ask(room(in_flight_.size())) : asked;
+        if (!asked.empty()) return asked;
+        asked = strategy_->ask(room(in_flight_.size()));
+        if (!asked.empty()) note_promise(asked.size());
+        return asked;
     }
 
     /// One step of the search: fill the window, then take in one outcome. False when the search is over.
@@ -177,6 +182,15 @@ private:
         strategy_->tell(number, outcome);
         take_in(number, outcome, false);
         return true;
+    }
+
+    /// Further trials cost as much as those before. When none of many is expected to gain, they are not worth it.
+    void note_promise(std::size_t trials) {
+        const std::optional<double> gain = strategy_->expected_gain();
+        const double worth = worth_a_trial(options_.effort);
+        calm_ = gain && *gain < worth ? calm_ + trials : 0;
+        if (calm_ >= patience_trials)
+            tuning_.stopped = fmt::format("of the last {} trials none was expected to gain {:g} %", calm_, 100 * worth);
     }
 
     std::pair<std::size_t, Outcome> take_outcome() {
@@ -202,7 +216,7 @@ private:
         if (events_.stop_requested && events_.stop_requested()) tuning_.interrupted = true;
         const bool late = options_.budget.seconds && elapsed_s() >= *options_.budget.seconds * (1 - kept_for_finals);
         const bool hopeless = tuning_.tried >= give_up_after && timed_.empty();
-        return tuning_.interrupted || late || hopeless;
+        return tuning_.interrupted || late || hopeless || !tuning_.stopped.empty();
     }
 
     void submit(std::size_t number) {
@@ -380,6 +394,7 @@ private:
     std::map<std::size_t, double> predicted_us_;  ///< what it answered
     std::deque<std::size_t> in_flight_;           ///< in the order of submission
     bool default_begun_ = false;
+    std::size_t calm_ = 0;  ///< trials in a row that promised too little
     std::map<std::size_t, Ending> tried_;
     std::multimap<double, std::size_t> timed_;  ///< by the time of their trial
     std::map<std::size_t, double> dropped_;     ///< with what they take at least

@@ -20,6 +20,13 @@ struct Budget {
     std::optional<std::size_t> trials;  ///< distinct configs tried, failures and the default included; finals not
 };
 
+/// What a search of this effort is expected to gain from a trial at least, as a share of the best time; 0: it goes on
+/// to the end of its budget. It stops when so many trials in a row promised less.
+constexpr double worth_a_trial(Effort effort) {
+    return effort == Effort::quick ? 1e-3 : effort == Effort::normal ? 1e-4 : 0;
+}
+inline constexpr std::size_t patience_trials = 64;
+
 /// What is known of configs before any is tried.
 enum class Prior {
     none,
@@ -62,7 +69,7 @@ struct Ranked {
 };
 
 struct TuneOptions {
-    std::string strategy = "local";
+    std::string strategy = "guided";
     std::uint64_t seed = 1;
     Budget budget;
     Effort effort = Effort::normal;
@@ -95,6 +102,7 @@ struct Tuning {
     BenchUse use;
     double elapsed_s = 0;
     bool interrupted = false;
+    std::string stopped;  ///< why the search ended before its budget and its space did; empty when it did not
 };
 
 /// The whole search for one problem: the default first, then what the strategy asks for, then finals among the best

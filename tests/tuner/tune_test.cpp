@@ -359,5 +359,25 @@ TEST_F(TuneWithAPrior, AnInterruptionEndsThePredictions) {
     EXPECT_LT(bench.asked_to_predict.size(), 8u);
 }
 
+// Goal: a search ends when its strategy expects nothing of more trials, says why, and not where effort is full.
+// Method: a smooth cost over 1,600 configs, whose best one a model finds within a few dozen trials.
+TEST(Stopping, EndsWhenNoTrialIsExpectedToPay) {
+    const Op op = made_up_op({{"A", 40}, {"B", 40}});
+    const Instance instance = Instance::make(op, {}, made_up_limits());
+    const auto smooth = [](const Config& config) {
+        const double a = number(config, "A") - 25, b = number(config, "B") - 12;
+        return timed(100 + a * a + b * b);
+    };
+    ScriptedBench normal{smooth}, full{smooth};
+    const Tuning stopped = tune(normal, instance, {.budget = {.trials = 600}});
+    EXPECT_LT(stopped.tried, 400u);
+    EXPECT_NE(stopped.stopped.find("none was expected to gain 0.01 %"), std::string::npos) << stopped.stopped;
+    ASSERT_TRUE(stopped.best.has_value());
+    EXPECT_EQ(stopped.best->time_us, 100);
+    const Tuning whole = tune(full, instance, {.budget = {.trials = 400}, .effort = Effort::full});
+    EXPECT_EQ(whole.tried, 400u);
+    EXPECT_EQ(whole.stopped, "");
+}
+
 }  // namespace
 }  // namespace autotune
