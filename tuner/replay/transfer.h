@@ -9,7 +9,7 @@
 namespace autotune {
 
 /// How many configs of other devices are tried before all others.
-inline constexpr std::size_t transferred_first = 10;
+inline constexpr std::size_t transferred_first = 5;
 
 /// What the records of other devices tell of a space, without a look at its own times. Expected of a config is the
 /// geometric mean of its times over the best of each record. First come those that together are nearest to the best on

@@ -11,7 +11,10 @@ namespace autotune {
 namespace {
 
 constexpr std::size_t block = 2048;  // configs at a time, so that what is summed up stays in the first cache
-constexpr std::size_t few = 128;
+constexpr std::size_t few = 128;     // configs whose whole rows stay in the second cache
+constexpr std::size_t joint_levels_at_most = 512;
+/// Eigen cuts sums as the caches of the machine would have it; a seed gives the same sequence on any machine.
+const bool sums_are_cut_alike = (Eigen::setCpuCacheSizes(32 << 10, 256 << 10, 2 << 20), true);
 constexpr double root3 = 1.7320508075688772;
 constexpr float least_variance = 1e-8f;
 /// Pseudo-observations of variance 1 that the scale starts from.
@@ -133,6 +136,7 @@ std::vector<double> standardised(std::span<const double> values) {
 
 Surrogate::Surrogate(const Features& features) : features_{features} {
     covariance_.length.assign(features.columns.size(), 0);
+    make_groups();
     make_tables();
     mean_.assign(features.size(), 0);
     observe_only({});
@@ -154,30 +158,71 @@ void Surrogate::make_tables() {
     }
 }
 
-/// The covariance of a config with those from `begin` on, over the scale.
-void Surrogate::put_kernel(std::size_t config, std::size_t begin, std::span<float> out) const {
+/// Of two configs, over the scale.
+double Surrogate::kernel_of(std::size_t config, std::size_t other) const {
     const double additive = share_of(covariance_.additive);
-    const auto of_sum = static_cast<float>(additive / static_cast<double>(std::max<std::size_t>(tables_.size(), 1)));
-    std::array<float, block> sum;
-    std::ranges::fill(out, static_cast<float>(1 - additive));
-    std::fill_n(sum.begin(), out.size(), 0.0f);
+    double product = 1 - additive, sum = 0;
     for (std::size_t c = 0; c < tables_.size(); ++c) {
         const Features::Column& column = features_.columns[c];
-        const float* table = tables_[c].data() + column.level[config] * column.levels;
-        const std::uint16_t* level = column.level.data() + begin;
-        for (std::size_t i = 0; i < out.size(); ++i) {
-            const float kernel = table[level[i]];
-            out[i] *= kernel;
-            sum[i] += kernel;
+        const double kernel = tables_[c][column.level[config] * column.levels + column.level[other]];
+        product *= kernel;
+        sum += kernel;
+    }
+    return product + additive / static_cast<double>(std::max<std::size_t>(tables_.size(), 1)) * sum;
+}
+
+/// The covariance of a config with all, over the scale.
+void Surrogate::put_kernel(std::size_t config, std::span<float> out) const {
+    const double additive = share_of(covariance_.additive);
+    const auto of_sum = static_cast<float>(additive / static_cast<double>(std::max<std::size_t>(tables_.size(), 1)));
+    std::vector<std::vector<Joint>> joints;  // of each group: its columns' kernels, by the group's level
+    for (const Group& group : groups_) {
+        std::vector<Joint>& joint = joints.emplace_back(1, Joint{});
+        for (const std::size_t c : group.columns) {
+            const Features::Column& column = features_.columns[c];
+            const float* table = tables_[c].data() + column.level[config] * column.levels;
+            std::vector<Joint> wider;
+            for (const Joint& one : joint)
+                for (std::size_t level = 0; level < column.levels; ++level)
+                    wider.push_back({one.product * table[level], one.sum + table[level]});
+            joint = std::move(wider);
         }
     }
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] += of_sum * sum[i];
+    std::array<float, block> sum;
+    for (std::size_t begin = 0; begin < out.size(); begin += block) {
+        const std::size_t count = std::min(block, out.size() - begin);
+        float* product = out.data() + begin;
+        std::fill_n(product, count, static_cast<float>(1 - additive));
+        std::fill_n(sum.begin(), count, 0.0f);
+        for (std::size_t g = 0; g < groups_.size(); ++g) {
+            const std::uint16_t* level = groups_[g].level.data() + begin;
+            const Joint* joint = joints[g].data();
+            for (std::size_t i = 0; i < count; ++i) {
+                product[i] *= joint[level[i]].product;
+                sum[i] += joint[level[i]].sum;
+            }
+        }
+        for (std::size_t i = 0; i < count; ++i) product[i] += of_sum * sum[i];
+    }
+}
+
+/// Columns of few levels are looked up together.
+void Surrogate::make_groups() {
+    for (std::size_t c = 0; c < features_.columns.size(); ++c) {
+        const Features::Column& column = features_.columns[c];
+        if (groups_.empty() || groups_.back().levels * column.levels > joint_levels_at_most)
+            groups_.push_back({.level = std::vector<std::uint16_t>(features_.size(), 0), .levels = 1, .columns = {}});
+        Group& group = groups_.back();
+        group.columns.push_back(c);
+        group.levels *= column.levels;
+        for (std::size_t i = 0; i < column.level.size(); ++i)
+            group.level[i] = static_cast<std::uint16_t>(group.level[i] * column.levels + column.level[i]);
+    }
 }
 
 std::vector<float> Surrogate::kernel_row(std::size_t config) const {
     std::vector<float> row(features_.size());
-    for (std::size_t begin = 0; begin < row.size(); begin += block)
-        put_kernel(config, begin, std::span{row}.subspan(begin, std::min(block, row.size() - begin)));
+    put_kernel(config, row);
     return row;
 }
 
@@ -187,9 +232,7 @@ void Surrogate::extend_factor(std::size_t config) {
     const double noise = std::exp(covariance_.noise);
     double one = 1, left = 1 + noise;
     for (std::size_t i = 0; i < seen_.size(); ++i) {
-        float kernel = 0;
-        put_kernel(config, seen_[i], std::span{&kernel, 1});
-        double entry = kernel;
+        double entry = kernel_of(config, seen_[i]);
         for (std::size_t j = 0; j < i; ++j) entry -= row[j] * factor_[i][j];
         row.push_back(entry / factor_[i][i]);
         left -= row[i] * row[i];
@@ -206,7 +249,6 @@ void Surrogate::add_row(std::size_t observation, std::size_t begin, std::size_t 
     const auto row_of = [&](std::size_t o) {
         return Eigen::Map<Eigen::VectorXf>{&rows_[o * features_.size() + begin], static_cast<Eigen::Index>(count)};
     };
-    put_kernel(seen_[observation], begin, {&rows_[observation * features_.size() + begin], count});
     auto row = row_of(observation);
     const std::vector<double>& factor = factor_[observation];
     std::size_t j = 0;
@@ -226,6 +268,7 @@ void Surrogate::add_row(std::size_t observation, std::size_t begin, std::size_t 
 void Surrogate::observe(std::size_t config) {
     extend_factor(config);
     rows_.resize(seen_.size() * features_.size());
+    put_kernel(config, std::span{rows_}.last(features_.size()));
     for (std::size_t begin = 0; begin < features_.size(); begin += block)
         add_row(seen_.size() - 1, begin, std::min(block, features_.size() - begin));
 }
@@ -241,9 +284,29 @@ void Surrogate::observe_only(std::vector<std::size_t> configs) {
     by_ones_.assign(features_.size(), 0.0f);
     for (const std::size_t config : configs) extend_factor(config);
     rows_.resize(seen_.size() * features_.size());
-    // All observations of few configs at a time, whose rows stay in the second cache.
-    for (std::size_t begin = 0; begin < features_.size(); begin += few)
-        for (std::size_t o = 0; o < seen_.size(); ++o) add_row(o, begin, std::min(few, features_.size() - begin));
+    const auto count = static_cast<Eigen::Index>(seen_.size());
+    if (count == 0) return;
+    Eigen::MatrixXf factor = Eigen::MatrixXf::Zero(count, count);
+    Eigen::VectorXf ones(count);
+    for (Eigen::Index i = 0; i < count; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        for (Eigen::Index j = 0; j <= i; ++j)
+            factor(i, j) = static_cast<float>(factor_[at][static_cast<std::size_t>(j)]);
+        ones[i] = static_cast<float>(ones_[at]);
+    }
+    for (std::size_t o = 0; o < seen_.size(); ++o)
+        put_kernel(seen_[o], std::span{rows_}.subspan(o * features_.size(), features_.size()));
+    // All observations of few configs at a time.
+    for (std::size_t begin = 0; begin < features_.size(); begin += few) {
+        const std::size_t size = std::min(few, features_.size() - begin);
+        Eigen::Map<Eigen::MatrixXf, 0, Eigen::OuterStride<>> rows{
+            &rows_[begin], static_cast<Eigen::Index>(size), count,
+            Eigen::OuterStride<>{static_cast<Eigen::Index>(features_.size())}};
+        factor.transpose().triangularView<Eigen::Upper>().solveInPlace<Eigen::OnTheRight>(rows);
+        Eigen::Map<Eigen::VectorXf>{&by_ones_[begin], rows.rows()} = rows * ones;
+        Eigen::Map<Eigen::VectorXf> variance{&variance_[begin], rows.rows()};
+        variance = (1 - rows.rowwise().squaredNorm().array()).max(least_variance);
+    }
 }
 
 void Surrogate::solve(std::span<const double> values) {

@@ -47,12 +47,24 @@ public:
     std::vector<float> kernel_row(std::size_t config) const;
 
 private:
+    struct Joint {
+        float product = 1, sum = 0;
+    };
+    struct Group {
+        std::vector<std::uint16_t> level;  ///< of each config: those of its columns, as one number
+        std::size_t levels = 1;
+        std::vector<std::size_t> columns;
+    };
+
     void make_tables();
-    void put_kernel(std::size_t config, std::size_t begin, std::span<float> out) const;
+    void make_groups();
+    double kernel_of(std::size_t config, std::size_t other) const;
+    void put_kernel(std::size_t config, std::span<float> out) const;
     void extend_factor(std::size_t config);
     void add_row(std::size_t observation, std::size_t begin, std::size_t count);
 
     const Features& features_;
+    std::vector<Group> groups_;
     Covariance covariance_;
     std::vector<std::vector<float>> tables_;  ///< of each column: its kernel, level x level
     std::vector<std::size_t> seen_;
