@@ -21,7 +21,7 @@ const std::string pitched_words = "softmax rows=64 cols=4096 dtype=f32";
 class RecordsCommandLine : public CommandLine {
 protected:
     void tune(const std::string& problem, const std::string& more = {}) const {
-        const Answer r = scripted("tune " + problem + " --budget 12 " + more);
+        const Answer r = scripted("tune " + problem + " --strategy local --budget 12 " + more);
         ASSERT_EQ(r.code, 0) << r.err;
     }
     /// What the last run's bench was asked to prepare: keys of problems.
