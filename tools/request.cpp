@@ -121,8 +121,11 @@ void add_flags(CLI::App& app, unsigned flags, Request& request, Texts& texts) {
         app.add_flag("--csv", request.csv, "comma-separated values");
         app.add_option("-o,--output", request.output, "the file to write; default: stdout");
     }
-    if (flags & takes_t1)
+    if (flags & takes_t1) {
         app.add_option("--t1", request.t1, "the space of a T1 file of another tuner, instead of an op's");
+        app.add_option("--measured", request.measured, "results of another tuner in it: T4 or a Kernel Tuner cache");
+        app.add_option("-o,--output", request.output, "a file for both, as a recorded space; needs --measured");
+    }
     if (flags & takes_trial) {
         app.add_option("--run", texts.run, "a run's number; default: the last");
         app.add_option("--trial", texts.trial, "a trial's number");

@@ -66,6 +66,7 @@ struct Request {
     bool counters = false;  ///< bench --counters
     std::string fail_on;    ///< bench --fail-on: "slower" or empty
     std::string t1;         ///< space --t1: a file of another tuner
+    std::string measured;   ///< space --measured: its results
     std::string as;         ///< query --as
     std::string where;      ///< query --where
     bool csv = false;

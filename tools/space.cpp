@@ -4,14 +4,18 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "autotune/error.h"
+#include "cache/store/file.h"
 #include "tools/format.h"
 #include "tools/json_events.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
 #include "tuner/interchange/json_text.h"
+#include "tuner/interchange/measured_space.h"
 #include "tuner/interchange/t1.h"
 
 namespace autotune {
@@ -20,6 +24,17 @@ namespace {
 /// A count of raw configs: whole as long as a double is.
 std::string raw_words(double count) {
     return count < 0x1p53 ? fmt::format("{:.0f}", count) : fmt::format("{:.4g}", count);
+}
+
+/// nullopt: it is not valid, as that of another tuner may be.
+std::optional<Config> default_of(const Instance& instance, const Space& space) {
+    try {
+        Config config = instance.default_config();
+        if (space.find(config)) return config;
+    } catch (const Error& error) {
+        if (error.kind() != Error::Kind::nothing_found) throw;
+    }
+    return std::nullopt;
 }
 
 std::string rejections(const Space::VariantSpace& variant) {
@@ -42,10 +57,10 @@ void print(const Instance& instance, const Space& space, double seconds, Console
     for (const Space::VariantSpace& variant : space.variants())
         console.result(fmt::format("{:<14}{:>10}{:>9}   {}", variant.variant->name, raw_words(variant.raw),
                                    variant.count, rejections(variant)));
-    console.result(
-        fmt::format("plan: {} of {} raw, built in {:.4f} s{}", format_count(space.size(), "config", "configs"),
-                    raw_words(space.raw_size()), seconds,
-                    space.size() == 0 ? "" : "; the default is " + space.config(space.default_number()).text()));
+    const auto config = default_of(instance, space);
+    console.result(fmt::format("plan: {} of {} raw, built in {:.4f} s{}",
+                               format_count(space.size(), "config", "configs"), raw_words(space.raw_size()), seconds,
+                               config ? "; the default is " + config->text() : "; the default is not valid"));
 }
 
 nlohmann::json json_of(const Instance& instance, const Space& space, double seconds) {
@@ -62,34 +77,122 @@ nlohmann::json json_of(const Instance& instance, const Space& space, double seco
     nlohmann::json out = {{"op", instance.op().name}, {"problem", instance.problem()},
                           {"valid", space.size()},    {"raw", space.raw_size()},
                           {"seconds", seconds},       {"variants", variants}};
-    if (space.size() > 0) out["default"] = space.config(space.default_number());
+    if (const auto config = default_of(instance, space)) out["default"] = *config;
     return out;
+}
+
+struct BuiltSpace {
+    Space space;
+    double seconds = 0;
+};
+
+BuiltSpace built(const Instance& instance) {
+    const auto begin = std::chrono::steady_clock::now();
+    Space space = Space::make(instance);
+    return {std::move(space), std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()};
 }
 
 /// Returns whether anything is valid.
 bool show(const Instance& instance, Console& console) {
-    const auto begin = std::chrono::steady_clock::now();
-    const Space space = Space::make(instance);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const auto [space, seconds] = built(instance);
     if (console.json()) console.json_line(json_event("space", json_of(instance, space, seconds)));
     print(instance, space, seconds, console);
     return space.size() > 0;
 }
 
-/// The space of another tuner's description, which knows neither a problem nor a device.
-int show_t1(const Request& request, Console& console) {
-    const T1 t1 = t1_from_text(foreign_text(request.t1), request.t1);
+/// How many of the results failed, by how.
+std::map<std::string, std::size_t> failures_of(const MeasuredSpace& measured) {
+    std::map<std::string, std::size_t> out;
+    for (const MeasuredSpace::Row& row : measured.rows)
+        if (row.measured->invalidity != "correct") ++out[row.measured->invalidity];
+    return out;
+}
+
+nlohmann::json json_of(const MeasuredSpace& measured, const Space& space) {
+    nlohmann::json out = {{"configs", measured.rows.size()},
+                          {"failed", failures_of(measured)},
+                          {"outside", measured.outside},
+                          {"repeated", measured.repeated},
+                          {"untimed", measured.untimed}};
+    if (measured.fastest) {
+        out["best"] = space.config(measured.fastest->number);
+        out["time_us"] = *measured.fastest->measured->time_ms * 1000;
+        out["predicted"] = measured.fastest->measured->predicted;
+    }
+    return out;
+}
+
+void print(const MeasuredSpace& measured, const Space& space, Console& console) {
+    std::string failures;
+    std::size_t failed = 0;
+    for (const auto& [how, count] : failures_of(measured)) {
+        failures += fmt::format("{}{} {}", failures.empty() ? " (" : ", ", count, how);
+        failed += count;
+    }
+    console.result(fmt::format("measured: {} of {}, {} failed{}{}", measured.rows.size(), space.size(), failed,
+                               failures, failures.empty() ? "" : ")"));
+    if (measured.fastest)
+        console.result(fmt::format("best: {}{}   {}", format_time(*measured.fastest->measured->time_ms * 1000),
+                                   measured.fastest->measured->predicted ? ", predicted" : "",
+                                   space.config(measured.fastest->number).text()));
+}
+
+void note_what_is_left_out(const MeasuredSpace& measured, const std::string& file, Console& console) {
+    const auto note = [&](std::size_t count, std::string_view why) {
+        if (count > 0)
+            console.note(fmt::format("{}: {} left out: {}", file, format_count(count, "result", "results"), why));
+    };
+    note(measured.outside, "the space has no such config");
+    note(measured.repeated, "an earlier one is of the same config");
+    note(measured.untimed, "neither a time nor a failure");
+}
+
+/// A space of another tuner, which knows neither a problem nor a device: as it describes it, as its results show it,
+/// or both.
+int show_foreign(const Request& request, Console& console) {
+    Measurements measurements;
+    if (!request.measured.empty())
+        measurements = measurements_from_text(foreign_text(request.measured), request.measured);
+    for (const std::string& note : measurements.notes) console.note(fmt::format("{}: {}", request.measured, note));
+    T1 t1;
+    if (!request.t1.empty()) t1 = t1_from_text(foreign_text(request.t1), request.t1);
     for (const std::string& note : t1.notes) console.note(fmt::format("{}: {}", request.t1, note));
-    const Op op = op_of_t1(t1);
-    if (show(Instance::make(op, {}, DeviceLimits{}), console)) return 0;
-    throw Error{Error::Kind::nothing_found,
-                fmt::format("no config of '{}' meets all conditions of {}", op.name, request.t1)};
+    const Op op = request.t1.empty() ? op_of_measurements(measurements) : op_of_t1(t1);
+    const Instance instance = Instance::make(op, {}, DeviceLimits{});
+    if (request.measured.empty()) {
+        if (show(instance, console)) return 0;
+        throw Error{Error::Kind::nothing_found,
+                    fmt::format("no config of '{}' meets all conditions of {}", op.name, request.t1)};
+    }
+    const auto [space, seconds] = built(instance);
+    const MeasuredSpace measured = measured_space(space, measurements, request.measured);
+    if (console.json()) {
+        nlohmann::json out = json_of(instance, space, seconds);
+        out["measured"] = json_of(measured, space);
+        console.json_line(json_event("space", out));
+    }
+    print(instance, space, seconds, console);
+    print(measured, space, console);
+    note_what_is_left_out(measured, request.measured, console);
+    if (measured.rows.empty())
+        throw Error{Error::Kind::nothing_found,
+                    fmt::format("no result of {} is of a config of '{}'", request.measured, op.name)};
+    if (request.output.empty()) return 0;
+    std::string device = measurements.device.empty() ? "unknown" : measurements.device;
+    std::ranges::replace_if(
+        device, [](char c) { return c == ' ' || c == ','; }, '_');
+    const std::string text = recorded_text(space, measured, device);
+    if (!write_file_whole(request.output, std::as_bytes(std::span{text})))
+        throw Error{Error::Kind::store, fmt::format("'{}' could not be written", request.output)};
+    return 0;
 }
 
 }  // namespace
 
 int run_space(const Request& request, Console& console) {
-    if (!request.t1.empty()) return show_t1(request, console);
+    if (!request.output.empty() && request.measured.empty())
+        throw usage("-o writes results, and none are given", "--measured FILE, with T4 or a Kernel Tuner cache");
+    if (!request.t1.empty() || !request.measured.empty()) return show_foreign(request, console);
     const Session session{request, console};
     const DeviceLimits limits = session.limits();
     for (const AskedProblem& problem : session.problems()) {

@@ -42,7 +42,7 @@ enum Flags : unsigned {
     takes_against = 2048,    ///< --against --counters --fail-on
     takes_prior = 4096,      ///< --prior
     takes_misses = 8192,     ///< --from-misses
-    takes_t1 = 1 << 22,      ///< --t1
+    takes_t1 = 1 << 22,      ///< --t1 --measured -o
     takes_replay = 1 << 21,  ///< a recorded space, --with --strategy --seed --seeds --evaluations --workers
     takes_shell = 1 << 20,   ///< a shell's name
 };

@@ -68,6 +68,24 @@ TEST(T1, ReadsTheSpaceWithTheLibertiesOfPublicFiles) {
               "conv block_size_x=16 block_size_y=16 use_padding=0 layout=row fast=true scale=0.5");
 }
 
+TEST(T1, TakesADefaultInAnyFormAndNotesOneThatIsNone) {
+    const auto read = [](std::string_view value) {
+        return t1_from_text(
+            with(fmt::format(R"({{"Name": "a", "Type": "int", "Values": "[1, 2]", "Default": {}}})", value), ""),
+            "t1.json");
+    };
+    for (const char* two : {"2", "2.0", "\"2\"", "[2]"}) {
+        const T1 t1 = read(two);
+        EXPECT_EQ(t1.parameters[0].fallback.text(), "2") << two;
+        EXPECT_EQ(t1.notes.size(), 1U) << "of the missing kernel alone";
+    }
+    for (const char* none : {"3", "[1, 2]", "[]", "null", "{}", "18446744073709551615", "\"two\""}) {
+        const T1 t1 = read(none);
+        EXPECT_TRUE(t1.parameters[0].fallback.empty()) << none;
+        EXPECT_EQ(t1.notes.size(), 2U) << none;
+    }
+}
+
 TEST(T1, SaysWhatIsWrongAndWhere) {
     EXPECT_NE(refusal_of_t1("{").find("file.json:1:"), std::string::npos);
     EXPECT_NE(refusal_of_t1("[]").find("no object"), std::string::npos);

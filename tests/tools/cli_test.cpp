@@ -249,6 +249,27 @@ TEST_F(CommandLine, TheSpaceOfAnotherTunersFileIsCounted) {
     EXPECT_NE(none.err.find("'no.json' is no file"), std::string::npos) << none.err;
 }
 
+TEST_F(CommandLine, ResultsOfAnotherTunerAreSetBesideTheirSpace) {
+    write("t1.json", R"json({"ConfigurationSpace": {"TuningParameters": [
+        {"Name": "bx", "Type": "int", "Values": "[16, 32, 64]"}],
+        "Conditions": [{"Parameters": ["bx"], "Expression": "bx < 64"}]},
+        "KernelSpecification": {"KernelName": "conv", "Language": "CUDA", "KernelFile": "conv.cu"}})json");
+    write("cache.json", R"json({"kernel_name": "conv", "device_name": "A 100", "tune_params_keys": ["bx"], "cache": {
+        "16": {"bx": 16, "time": 1.5}, "32": {"bx": 32, "time": "CompilationFailedConfig"}, "64": {"bx": 64, "time": 1},)json");
+    const Answer r = run("space --t1 t1.json --measured cache.json -o recorded.csv");
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_NE(r.out.find("measured: 2 of 2, 1 failed (1 compile)"), std::string::npos) << r.out;
+    EXPECT_NE(r.out.find("best: 1500.0 us   conv bx=16"), std::string::npos) << r.out;
+    EXPECT_NE(r.err.find("1 result left out: the space has no such config"), std::string::npos) << r.err;
+    const std::string recorded = read(folder / "recorded.csv");
+    EXPECT_NE(recorded.find("# device: A_100\n# values bx: 16 32 64\nbx,time_ms,sd_ms,cost_ms,status\n"
+                            "16,1.5,,,ok\n32,error,,,compile\n"),
+              std::string::npos)
+        << recorded;
+    EXPECT_EQ(run("space --measured cache.json -o no/recorded.csv").code, 5);
+    EXPECT_EQ(run("space softmax -o recorded.csv --gpu sm_86").code, 1);
+}
+
 TEST_F(CommandLine, ANewOpLoadsAndIsRightAsItIs) {
     const Answer made = run("new mine");
     ASSERT_EQ(made.code, 0) << made.err;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "autotune/error.h"
@@ -73,12 +74,14 @@ private:
         }
         if (parameter.values.empty()) refuse(where, "it has no value");
         if (json.contains("Default")) {
-            const Value wanted = typed(default_of(json["Default"], where), type, where);
-            if (std::ranges::find(parameter.values, wanted) != parameter.values.end())
-                parameter.fallback = Expression::constant(wanted);
+            const std::optional<Value> wanted = default_of(json["Default"]);
+            const auto found = std::ranges::find_if(
+                parameter.values, [&](const Value& value) { return wanted && same_value(value, *wanted); });
+            if (found != parameter.values.end())
+                parameter.fallback = Expression::constant(*found);
             else
-                out_.notes.push_back(
-                    fmt::format("the default {} of '{}' is none of its values", to_text(wanted), parameter.name));
+                out_.notes.push_back(fmt::format("the default {} of '{}' is none of its values",
+                                                 wanted ? to_text(*wanted) : "there is", parameter.name));
         }
         out_.parameters.push_back(std::move(parameter));
     }
@@ -112,10 +115,14 @@ private:
                            error.offset() + 1);
     }
 
-    /// A default is a value, or one in a string.
-    static Value default_of(const ForeignJson& json, const std::string& where) {
-        if (!json.is_string()) return value_of_json(json, where);
-        return value_from_text(json.get<std::string>());
+    /// A default is a value, or one in a string, or the only one of a list; nullopt: none of these.
+    static std::optional<Value> default_of(const ForeignJson& json) {
+        if (json.is_array() && json.size() == 1 && !json[0].is_array()) return default_of(json[0]);
+        if (json.is_string()) return value_from_text(json.get<std::string>());
+        if (json.is_boolean()) return json.get<bool>();
+        if (json.is_number_float()) return json.get<double>();
+        if (json.is_number_integer() && json <= INT64_MAX) return json.get<std::int64_t>();
+        return std::nullopt;
     }
 
     Value typed(Value value, const std::string& type, const std::string& where) const {
