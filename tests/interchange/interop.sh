@@ -1,5 +1,6 @@
 #!/bin/sh
-# Kernel Tuner's own schema and code judge the T4 that we write. Exit code 77, which ctest calls skipped, where Kernel
+# Kernel Tuner's own schema and code judge the T4 that we write, and we read the T4 and the cache that it writes. Exit
+# code 77, which ctest calls skipped, where Kernel
 # Tuner cannot be installed.
 # usage: interop.sh WRITE_T4 FOLDER
 set -u
@@ -9,14 +10,15 @@ venv=$folder/kernel_tuner_venv
 if ! "$venv/bin/python" -c 'import kernel_tuner' 2>/dev/null; then
   rm -rf "$venv"
   python3 -m venv "$venv" >/dev/null 2>&1 || { echo "skipped: python3 -m venv does not work here"; exit 77; }
-  timeout 300 "$venv/bin/pip" install --quiet kernel_tuner==1.4.0 >"$folder/kernel_tuner_pip.log" 2>&1 ||
+  timeout 500 "$venv/bin/pip" install --quiet kernel_tuner==1.4.0 >"$folder/kernel_tuner_pip.log" 2>&1 ||
     { echo "skipped: pip cannot install kernel_tuner"; tail -2 "$folder/kernel_tuner_pip.log"; exit 77; }
 fi
 "$write_t4" >"$folder/ours_t4.json" || exit 1
-"$venv/bin/python" - "$folder/ours_t4.json" <<'PYTHON'
-import json, sys
+"$venv/bin/python" - "$folder/ours_t4.json" "$write_t4" "$folder" <<'PYTHON'
+import json, subprocess, sys
 import jsonschema
-from kernel_tuner.file_utils import get_t4_results, output_file_schema
+from kernel_tuner import util
+from kernel_tuner.file_utils import get_t4_results, output_file_schema, store_output_file
 
 ours = json.load(open(sys.argv[1]))
 version, schema = output_file_schema("results")
@@ -36,5 +38,28 @@ for result in ours["results"]:
     assert set(theirs["results"][0]["times"]) <= set(result["times"]), result
 timed = [r for r in ours["results"] if r["measurements"]]
 assert [m["value"] for r in timed for m in r["measurements"] if m["name"] == r["objectives"][0]] == [1.6]
+
+def reread(path):
+    run = subprocess.run([sys.argv[2], path], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)["results"]
+
+# What Kernel Tuner writes reads as what it meant.
+folder = sys.argv[3]
+failed = dict(row, x=2, __error__=util.CompilationFailedConfig())
+del failed["time"]
+store_output_file(folder + "/theirs_t4.json", [row, failed], {"x": [1, 2]})
+theirs = reread(folder + "/theirs_t4.json")
+assert [(r["configuration"]["x"], r["invalidity"]) for r in theirs] == [(1, "correct"), (2, "compile")], theirs
+assert theirs[0]["measurements"] == [{"name": "time", "value": 1.5, "unit": "ms"}], theirs
+assert theirs[0]["timestamp"] == row["timestamp"] and theirs[0]["times"]["runtimes"] == [1.5], theirs
+
+with open(folder + "/theirs_cache.json", "w") as out:
+    out.write(json.dumps({"device_name": "d", "kernel_name": "k", "problem_size": "1", "tune_params_keys": ["x"],
+                          "tune_params": {"x": [1, 2]}, "objective": "time", "cache": {}})[:-2])
+for key, entry in (("1", row), ("2", failed)):
+    util.store_cache(key, entry, folder + "/theirs_cache.json", {})
+cached = reread(folder + "/theirs_cache.json")
+assert [(r["configuration"]["x"], r["invalidity"]) for r in cached] == [(1, "correct"), (2, "compile")], cached
 print(f"T4 {version}: {len(ours['results'])} results are valid")
 PYTHON
