@@ -4,12 +4,12 @@
 //     space_bench FOLDER     recorded spaces with published constraints
 //
 // One line a space: raw and valid size, the median of seven times it is built, the memory it then takes, and the
-// medians of a row, a number and the neighbours of a config drawn uniformly.
+// medians of a row, a number and the neighbours of a config drawn uniformly. Times are those of the core.
 #include <fmt/format.h>
 #include <malloc.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <functional>
 #include <random>
 #include <vector>
@@ -51,12 +51,20 @@ std::vector<std::int64_t> steps(std::int64_t from, std::int64_t to, std::int64_t
     return out;
 }
 
-double median_us(int repeats, const std::function<void()>& run) {
+/// Time of this process on a core, which others on the machine do not add to.
+double now_us() {
+    timespec now{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) / 1e3;
+}
+
+/// Of one of `at_once` runs.
+double median_us(int repeats, int at_once, const std::function<void()>& run) {
     std::vector<double> took;
     for (int i = 0; i < repeats; ++i) {
-        const auto begin = std::chrono::steady_clock::now();
-        run();
-        took.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+        const double begin = now_us();
+        for (int j = 0; j < at_once; ++j) run();
+        took.push_back((now_us() - begin) / at_once);
     }
     std::ranges::nth_element(took, took.begin() + static_cast<std::ptrdiff_t>(took.size() / 2));
     return took[took.size() / 2];
@@ -72,18 +80,18 @@ void measure(const std::string& name, const Op& op) {
     const std::size_t before = taken();
     const Space space = Space::make(instance);
     const std::size_t bytes = taken() - before;
-    const double built = median_us(7, [&] { Space::make(instance); });
+    const double built = median_us(7, 1, [&] { Space::make(instance); });
     fmt::print("{:<34}{:>10.3g}{:>18}{:>10.3f}{:>10.1f}", name, space.raw_size(), space.size(), built / 1000,
                static_cast<double>(bytes) / 1024);
     if (space.size() == 0) return fmt::print("\n");
     std::mt19937_64 random{1};
     std::size_t sum = 0;
     const auto drawn = [&] { return static_cast<std::size_t>(random()) % space.size(); };
-    const double row = median_us(2001, [&] { sum += space.row(drawn())[0]; });
+    const double row = median_us(101, 50, [&] { sum += space.row(drawn())[0]; });
     const Space::Row some = space.row(drawn());
-    const double number = median_us(2001, [&] { sum += *space.number_of(0, some); });
+    const double number = median_us(101, 50, [&] { sum += *space.number_of(0, some); });
     const auto near = [&](Space::Neighbourhood kind) {
-        return median_us(101, [&] { sum += space.neighbours(drawn(), kind, 1000).size(); });
+        return median_us(101, 5, [&] { sum += space.neighbours(drawn(), kind, 1000).size(); });
     };
     fmt::print("{:>10.2f}{:>10.2f}{:>10.1f}{:>10.1f}{}\n", row, number, near(Space::Neighbourhood::hamming),
                near(Space::Neighbourhood::strictly_adjacent), sum == 0 ? " " : "");
@@ -152,6 +160,20 @@ int main(int count, char** arguments) {
                                 "(bz * tz + 2) <= 49152",
                                 "pad == 0 or shared == 1", "tx % vec == 0", "(tx * ty * tz) % unroll == 0",
                                 "order < 3 or bz > 1"}));
+    std::vector<std::int64_t> widths{1, 2, 4, 8, 16};
+    for (const std::int64_t width : steps(32, 1024, 32)) widths.push_back(width);
+    measure("hotspot",
+            made_up({{"block_size_x", widths},
+                     {"block_size_y", powers(1, 32)},
+                     {"tile_size_x", steps(1, 10, 1)},
+                     {"tile_size_y", steps(1, 10, 1)},
+                     {"temporal_tiling_factor", steps(1, 10, 1)},
+                     {"loop_unroll_factor_t", steps(1, 10, 1)},
+                     {"sh_power", {0, 1}}},
+                    {"block_size_x * block_size_y >= 32", "temporal_tiling_factor % loop_unroll_factor_t == 0",
+                     "block_size_x * block_size_y <= 1024",
+                     "(block_size_x * tile_size_x + temporal_tiling_factor * 2) * (block_size_y * tile_size_y + "
+                     "temporal_tiling_factor * 2) * (2 + sh_power) * 4 <= 49152"}));
     std::vector<std::pair<std::string, std::vector<std::int64_t>>> pairs;
     std::vector<std::string> ordered;
     for (int i = 0; i < 24; ++i) pairs.emplace_back(fmt::format("P{}", i), steps(1, 5, 1));
