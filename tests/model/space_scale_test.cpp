@@ -366,6 +366,21 @@ TEST(Space, DrawsUniformlyFromATrillionConfigs) {
     }
 }
 
+// Goal: a claim over everything, of which nothing can be shared or cut, ends before it takes much time or memory.
+// Method: sixty parameters and a long expression, so that each fold is dear; a sixteenth of the limit that users have.
+TEST(Space, ALongClaimThatSharesNothingIsRefused) {
+    std::string sum = "P0";
+    std::uint64_t weight = 1;
+    for (int i = 1; i < 60; ++i) sum += fmt::format(" + P{} * {}", i, weight = weight * 3 % 1'000'003);
+    const Op op = made_up(60, 4, {"(" + sum + ") % 1000003 == 7"});
+    try {
+        Space::make(Instance::make(op, {}, test::hopper()), std::size_t{1} << 56, std::uint64_t{1} << 22);
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_NE(std::string{error.what()}.find("takes more than 4194304 steps to enumerate"), std::string::npos);
+    }
+}
+
 TEST(Space, ListsOfValuesBeyondItsLimitAreRefusedByName) {
     Op op = made_up(2, 4, {"P0 % 7 == 3"});
     const auto refusal = [&](std::size_t values) {

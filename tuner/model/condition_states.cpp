@@ -8,6 +8,7 @@ namespace autotune {
 namespace {
 
 constexpr std::size_t tabulated_at_most = std::size_t{1} << 15;
+constexpr std::uint64_t steps_a_fold = 64;  // and more by what is left: microseconds, where a look-up takes nanoseconds
 constexpr std::uint32_t not_asked = ~std::uint32_t{0};
 
 template <class T>
@@ -66,7 +67,7 @@ std::uint32_t ConditionStates::next(std::size_t level, std::uint32_t state, std:
     const std::size_t place = state * levels_[level].values + value;
     std::uint32_t& known = levels_[level].next[place];
     if (known != not_asked) return known;
-    ++folds_;
+    fold_steps_ += steps_a_fold;
     const std::size_t slot = order_[level];
     return known = folded(level + 1, levels_[level].asked[state].with(slot, Cell::of(parameters_[slot].values[value])));
 }
@@ -107,6 +108,7 @@ std::uint32_t ConditionStates::folded(std::size_t level, const BoundExpression& 
     if (const auto already = decided(node, ranges_)) return *already ? holds : fails;
     std::string key;
     append_form(key, node);
+    fold_steps_ += key.size() / 2;
     Level& next = levels_[level];
     const auto [found, added] = next.known.emplace(std::move(key), static_cast<std::uint32_t>(next.asked.size()));
     if (added) {

@@ -30,8 +30,8 @@ public:
     std::uint32_t start() const noexcept { return start_; }
     /// After the value of order()[level], by its index; `state` is what the value before led to, and not an end.
     std::uint32_t next(std::size_t level, std::uint32_t state, std::size_t value);
-    /// How often an expression was folded so far: microseconds each, where all else takes nanoseconds.
-    std::uint64_t folds() const noexcept { return folds_; }
+    /// What folding took so far, in look-ups of a table. What is kept takes some eight bytes for each.
+    std::uint64_t fold_steps() const noexcept { return fold_steps_; }
 
 private:
     /// What can be left to ask before the value of one level.
@@ -50,7 +50,7 @@ private:
     std::vector<Level> levels_;
     std::vector<Range> ranges_;  ///< by slot
     std::uint32_t start_ = fails;
-    std::uint64_t folds_ = 0;
+    std::uint64_t fold_steps_ = 0;
 };
 
 }  // namespace autotune

@@ -13,7 +13,6 @@ namespace {
 std::uint64_t bit_of(std::size_t slot) { return std::uint64_t{1} << slot; }
 
 constexpr std::size_t nowhere = ~std::size_t{0};
-constexpr std::uint64_t steps_a_fold = 32;
 
 /// A condition on its way through the layers.
 struct Running {
@@ -142,9 +141,9 @@ private:
     }
 
     std::uint64_t fold_steps() const {
-        std::uint64_t folds = 0;
-        for (const Running& condition : conditions_) folds += condition.states.folds();
-        return folds * steps_a_fold;
+        std::uint64_t steps = 0;
+        for (const Running& condition : conditions_) steps += condition.states.fold_steps();
+        return steps;
     }
 
     double raw_below(std::size_t layer) const {

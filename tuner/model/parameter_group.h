@@ -22,7 +22,7 @@ struct ParameterGroup {
 
 /// What building a group may take before it is given up.
 struct GroupLimits {
-    std::uint64_t steps = 0;  ///< values tried after a node; one that folds an expression counts as 32
+    std::uint64_t steps = 0;  ///< values tried after a node; one that folds an expression counts as some hundred
     std::size_t edges = 0;    ///< memory: 24 bytes each
 };
 

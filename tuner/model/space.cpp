@@ -16,7 +16,7 @@ constexpr std::size_t parameters_at_most = 64;
 constexpr std::size_t values_at_most = 65535;
 constexpr std::size_t edges_at_most = std::size_t{1} << 23;
 /// What file order may take before another is tried: what a person does not notice.
-constexpr GroupLimits in_file_order{.steps = std::uint64_t{1} << 22, .edges = std::size_t{1} << 20};
+constexpr GroupLimits in_file_order{.steps = std::uint64_t{1} << 24, .edges = std::size_t{1} << 20};
 
 /// Why `needs` leaves a variant out; empty when it does not.
 std::string unmet(const Instance& instance, const Variant& variant) {
@@ -104,9 +104,10 @@ public:
 
 private:
     [[noreturn]] void refuse(const std::string& what) const {
+        const std::string problem = instance_.problem().text();
         throw Error{Error::Kind::usage,
-                    fmt::format("variant '{}' of '{}' {} for {}: give it tighter constraints or fewer values",
-                                variant_.name, instance_.op().name, what, instance_.problem().text())};
+                    fmt::format("variant '{}' of '{}' {}{}: give it tighter constraints or fewer values", variant_.name,
+                                instance_.op().name, what, problem.empty() ? "" : " for " + problem)};
     }
 
     ParameterGroup group(const std::vector<std::size_t>& slots, std::span<const Condition> all) {
