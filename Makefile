@@ -4,7 +4,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 BUILD := build/release
 
-.PHONY: help setup build demo test sanitize fuzz stress gpu-build gpu-test gpu-tune gpu-bench tidy format clean
+.PHONY: help setup build demo test sanitize fuzz stress bench gpu-build gpu-test gpu-tune gpu-bench tidy format clean
 
 help:  ## lists these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ /' | awk '{n=$$1; $$1=""; printf "  %-10s%s\n", n, $$0}'
@@ -32,6 +32,9 @@ fuzz:  ## each fuzz target for a minute (SECONDS_EACH=...), with libFuzzer
 
 stress: build  ## 200 writers and 100 rounds of kill -9 against one database
 	@scripts/stress.sh $(BUILD)
+
+bench: build  ## what the cache costs beside what it may (FULL=--full: with a million entries)
+	@scripts/cache_bench.sh $(BUILD) $(FULL)
 
 gpu-build: setup  ## programs in build/gpu that need only the C library: to carry to a machine with a GPU
 	@mkdir -p build

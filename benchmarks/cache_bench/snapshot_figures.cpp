@@ -1,0 +1,155 @@
+// Look-ups, and what is read to answer them.
+#include <fmt/core.h>
+
+#include <random>
+
+#include "benchmarks/cache_bench/figure.h"
+#include "cache/dispatch/snapshot.h"
+#include "tests/cache/samples.h"
+
+namespace autotune::cache_bench {
+
+namespace {
+
+using namespace samples;
+namespace fs = std::filesystem;
+
+Snapshot snapshot_of(Store& store) {
+    Store* const stores[] = {&store};
+    return Snapshot::read(stores, "scale", "h200", today());
+}
+
+/// A database of that many problems.
+struct Stored {
+    Folder folder;
+    fs::path path = folder / "tune.db";
+
+    Stored(std::int64_t count, bool own_runs) {
+        Store store = Store::open({.path = path});
+        store.put(winners(count, own_runs));
+    }
+    std::string bytes_a_row(std::int64_t count) const {
+        return fmt::format("{:.0f} bytes of the file a row",
+                           static_cast<double>(fs::file_size(path)) / static_cast<double>(count));
+    }
+};
+
+Measured look_up(std::int64_t count) {
+    Store store = Store::in_memory();
+    {
+        constexpr std::size_t batch = 50'000;
+        const std::vector<Record> records = winners(count, false);
+        for (std::size_t at = 0; at < records.size(); at += batch)
+            store.put(std::span{records}.subspan(at, std::min(batch, records.size() - at)));
+    }
+    const Snapshot snapshot = snapshot_of(store);
+    std::vector<std::vector<std::byte>> keys;
+    std::mt19937_64 random{1};
+    for (int i = 0; i < 1 << 16; ++i)
+        keys.push_back(problem(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(count))).key);
+    std::size_t found = 0;
+    Measured measured = timed_calls(
+        21, static_cast<int>(keys.size()), 1e9,
+        [&](int) {
+            for (const auto& key : keys) found += snapshot.find(key).size();
+        },
+        "keys in random order");
+    if (found == 0) return {.state = "nothing was found"};
+    return measured;
+}
+
+Measured reading(std::int64_t count, bool own_runs, bool cold) {
+    const Stored stored{count, own_runs};
+    std::size_t problems = 0;
+    Measured measured = timed_rounds(
+        cold ? 7 : 11,
+        [&] {
+            if (cold) forget_pages(stored.path);
+        },
+        [&] {
+            Store store = Store::open({.path = stored.path, .mode = Store::Mode::read});
+            problems = snapshot_of(store).problems().size();
+        },
+        fmt::format("{}, {}", own_runs ? "a run each" : "of one run", stored.bytes_a_row(count)));
+    if (problems != static_cast<std::size_t>(count)) return {.state = "not all rows were read"};
+    return measured;
+}
+
+Measured memory() {
+    Store store = Store::in_memory();
+    store.put(winners(50'000, false));
+    const double mib = static_cast<double>(snapshot_of(store).bytes()) / (1 << 20);
+    return {.median = mib, .best = mib};
+}
+
+Measured opening(bool cold) {
+    constexpr std::int64_t count = 50'000;
+    const Stored stored{count, true};
+    return timed_rounds(
+        21,
+        [&] {
+            if (cold) forget_pages(stored.path);
+        },
+        [&] { keep(Store::open({.path = stored.path, .mode = Store::Mode::read}).generation()); },
+        fmt::format("{} rows, header and generation", count));
+}
+
+}  // namespace
+
+std::vector<Figure> snapshot_figures() {
+    return {
+        {.name = "lookup-50k",
+         .what = "exact look-up, 50 000 entries",
+         .unit = "ns",
+         .target = 25,
+         .measure = [] { return look_up(50'000); }},
+        {.name = "lookup-1m",
+         .what = "exact look-up, 1 000 000 entries",
+         .unit = "ns",
+         .target = 100,
+         .full = true,
+         .measure = [] { return look_up(1'000'000); }},
+        {.name = "open-warm",
+         .what = "open and verify, warm",
+         .unit = "ms",
+         .target = 1,
+         .measure = [] { return opening(false); }},
+        {.name = "open-cold",
+         .what = "open and verify, cold page cache",
+         .unit = "ms",
+         .target = 5,
+         .measure = [] { return opening(true); }},
+        {.name = "snapshot-warm",
+         .what = "snapshot of 50 000 rows, warm",
+         .unit = "ms",
+         .target = 15,
+         .measure = [] { return reading(50'000, false, false); }},
+        {.name = "snapshot-runs-warm",
+         .what = "the same, each of a search of its own",
+         .unit = "ms",
+         .target = 15,
+         .measure = [] { return reading(50'000, true, false); }},
+        {.name = "snapshot-cold",
+         .what = "snapshot of 50 000 rows, cold page cache",
+         .unit = "ms",
+         .target = 60,
+         .measure = [] { return reading(50'000, false, true); }},
+        {.name = "snapshot-runs-cold",
+         .what = "the same, each of a search of its own",
+         .unit = "ms",
+         .target = 60,
+         .measure = [] { return reading(50'000, true, true); }},
+        {.name = "snapshot-5k",
+         .what = "snapshot of one op of 5 000 rows, warm",
+         .unit = "ms",
+         .target = 2,
+         .measure = [] { return reading(5'000, false, false); }},
+        {.name = "memory",
+         .what = "memory of a snapshot of 50 000 entries",
+         .unit = "MiB",
+         .target = 10,
+         .measure = memory},
+    };
+}
+
+}  // namespace autotune::cache_bench
