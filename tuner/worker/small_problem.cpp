@@ -18,9 +18,10 @@ using Fields = std::vector<std::pair<std::string, Value>>;
 constexpr double enough_flops = 3e7, enough_elements = 3e5;  // some 0.1 s with every check on
 constexpr double bearable = 20;                              // times that
 /// From large to small, at each scale a prime, then what aligned vectors divide but tiles do not, then a power of two.
-constexpr std::array<std::int64_t, 34> extents{4099, 4104, 4096, 2053, 2056, 2048, 1031, 1032, 1024, 521, 520, 512,
-                                               257,  264,  256,  131,  136,  128,  67,   72,   64,   37,  40,  32,
-                                               19,   24,   16,   7,    8,    5,    4,    3,    2,    1};
+constexpr std::array<std::int64_t, 43> extents{65543, 65544, 65536, 16411, 16424, 16384, 8209, 8216, 8192, 4099, 4104,
+                                               4096,  2053,  2056,  2048,  1031,  1032,  1024, 521,  520,  512,  257,
+                                               264,   256,   131,   136,   128,   67,    72,   64,   37,   40,   32,
+                                               19,    24,    16,    7,     8,     5,     4,    3,    2,    1};
 
 /// Work, in what is enough of it: what a config keeps between its launches is work, too.
 double size_of_work(const Instance& instance, const Config& config) {

@@ -86,6 +86,79 @@ std::vector<Case> cases() {
             }
         }
     }
+    const auto text = [](const char* word) { return Value{std::string{word}}; };
+    for (const auto& [part, dtype] : {std::pair{"sm_75", "f32"}, {"sm_80", "f16"}, {"sm_90", "bf16"}}) {
+        const std::vector<std::pair<std::string, Fields>> problems{
+            {"reduce", {{"outer", number(3)}, {"n", number(333)}, {"kind", text("max")}}},
+            {"reduce", {{"outer", number(1)}, {"n", number(70001)}}},
+            {"reduce", {{"outer", number(2)}, {"n", number(77)}, {"inner", number(12)}, {"kind", text("l2")}}},
+            {"argreduce", {{"outer", number(3)}, {"n", number(333)}}},
+            {"argreduce", {{"outer", number(1)}, {"n", number(70001)}, {"kind", text("argmin")}}},
+            {"transpose", {{"batch", number(2)}, {"rows", number(70)}, {"cols", number(136)}}},
+            {"transpose", {{"rows", number(67)}, {"cols", number(33)}}},
+            {"permute", {{"d0", number(2)}, {"d1", number(5)}, {"d2", number(7)}, {"d3", number(24)}}},
+            {"permute",
+             {{"d0", number(2)}, {"d1", number(5)}, {"d2", number(9)}, {"d3", number(16)}, {"order", number(312)}}},
+            {"copy", {{"rows", number(5)}, {"cols", number(1003)}}},
+            {"quantise", {{"rows", number(5)}, {"cols", number(192)}, {"scales", text("row")}}},
+            {"quantise",
+             {{"rows", number(3)}, {"cols", number(256)}, {"scales", text("block")}, {"format", text("int4")}}},
+            {"quantise",
+             {{"rows", number(3)}, {"cols", number(70)}, {"scales", text("tensor")}, {"format", text("e5m2")}}},
+            {"dequantise", {{"rows", number(5)}, {"cols", number(192)}}},
+            {"dequantise",
+             {{"rows", number(3)}, {"cols", number(70)}, {"format", text("int8")}, {"scales", text("tensor")}}},
+            {"rope", {{"tokens", number(5)}, {"q_heads", number(3)}, {"kv_heads", number(1)}, {"dim", number(64)}}},
+            {"rope",
+             {{"tokens", number(3)}, {"dim", number(20)}, {"rot", number(12)}, {"convention", text("interleaved")}}},
+            {"scan", {{"rows", number(3)}, {"n", number(1001)}}},
+            {"scan", {{"rows", number(1)}, {"n", number(9001)}, {"exclusive", true}}},
+        };
+        for (const auto& [op, fields] : problems) {
+            all.push_back({part, op, fields});
+            all.back().problem.emplace_back("dtype", text(dtype));
+        }
+        all.push_back({part, "adam", {{"count", number(1003)}, {"tensors", number(5)}, {"grad", text(dtype)}}});
+    }
+    for (const auto& [part, dtype] : {std::pair{"sm_75", "f32"}, {"sm_80", "f16"}, {"sm_90", "bf16"}}) {
+        const std::vector<std::pair<std::string, Fields>> rows{
+            {"log_softmax", {{"rows", number(5)}, {"cols", number(61)}}},
+            {"softmax_backward", {{"rows", number(5)}, {"cols", number(61)}}},
+            {"cross_entropy", {{"rows", number(5)}, {"cols", number(61)}}},
+            {"layernorm", {{"rows", number(5)}, {"cols", number(61)}}},
+            {"log_softmax", {{"rows", number(5)}, {"cols", number(333)}}},
+            {"log_softmax", {{"rows", number(3)}, {"cols", number(1024)}}},
+            {"masked_softmax",
+             {{"batch", number(2)},
+              {"heads", number(2)},
+              {"queries", number(3)},
+              {"keys", number(103)},
+              {"causal", true}}},
+            {"masked_softmax",
+             {{"batch", number(1)},
+              {"heads", number(2)},
+              {"queries", number(3)},
+              {"keys", number(264)},
+              {"mask", text("add")}}},
+            {"softmax_backward", {{"rows", number(5)}, {"cols", number(333)}}},
+            {"softmax_backward", {{"rows", number(3)}, {"cols", number(1024)}, {"log", true}}},
+            {"cross_entropy", {{"rows", number(5)}, {"cols", number(333)}}},
+            {"cross_entropy", {{"rows", number(3)}, {"cols", number(1024)}, {"label_type", text("i32")}}},
+            {"layernorm", {{"rows", number(5)}, {"cols", number(333)}, {"stats", true}}},
+            {"layernorm", {{"rows", number(3)}, {"cols", number(264)}, {"residual", true}, {"out", text("int8")}}},
+            {"rmsnorm", {{"rows", number(5)}, {"cols", number(333)}, {"residual", true}, {"weights", text("f32")}}},
+            {"rmsnorm", {{"rows", number(3)}, {"cols", number(264)}, {"out", text("e4m3")}, {"bias", true}}},
+            {"layernorm_backward", {{"rows", number(37)}, {"cols", number(133)}, {"dh", true}}},
+            {"rmsnorm_backward", {{"rows", number(37)}, {"cols", number(264)}}},
+        };
+        for (const auto& [op, fields] : rows) {
+            all.push_back({part, op, fields});
+            all.back().problem.emplace_back("dtype", text(dtype));
+        }
+    }
+    // A row that is long enough for a cluster.
+    for (const char* const op : {"log_softmax", "cross_entropy", "layernorm"})
+        all.push_back({"sm_90", op, {{"rows", number(2)}, {"cols", number(16384)}, {"dtype", text("f32")}}});
     return all;
 }
 

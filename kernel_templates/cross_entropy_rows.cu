@@ -1,0 +1,147 @@
+// cross_entropy, loss and gradient in one pass, a row held in registers
+//
+// x                 T, row-major [rows, cols], ldx elements from row to row: logits
+// label             LABEL, [rows]
+// loss              float, [rows]: lse - (1 - smoothing) * x[label] - smoothing * mean(x); 0 of an ignored row, NaN
+//                   where the label is no column
+// dx                T, [rows, cols], lddx elements from row to row; may be x: scale * (softmax - (1 - smoothing) at the
+//                   label - smoothing / cols); 0 of an ignored row, NaN as the loss
+// launch            grid = CLUSTER * ceil(rows / ROWS), block = (LANES, ROWS), cluster = CLUSTER, no dynamic shared
+// memory needs             cols <= CLUSTER * LANES * CHUNKS * VEC; LANES a power of two, LANES * ROWS a multiple of a
+// warp;
+//                   RAGGED: LANES >= 2 * VEC, else cols % VEC == 0 and rows aligned to VEC elements;
+//                   CLUSTER > 1: sm_90, LANES > 32 and ROWS == 1
+#include "rows.cuh"
+#ifdef __CUDACC_RTC__
+#pragma nv_hdrstop
+#endif
+#ifndef T
+#define T __nv_bfloat16
+#endif
+#ifndef LANES
+#define LANES 128  // threads a row and block
+#endif
+#ifndef ROWS
+#define ROWS 4  // rows a block
+#endif
+#ifndef VEC
+#define VEC 8  // elements a load
+#endif
+#ifndef CHUNKS
+#define CHUNKS 4  // loads a thread
+#endif
+#ifndef RAGGED
+#define RAGGED 0  // 1: rows start and end anywhere
+#endif
+#ifndef BLOCKS
+#define BLOCKS 1  // blocks that shall fit a multiprocessor: bounds the registers of a thread
+#endif
+#ifndef CLUSTER
+#define CLUSTER 1  // blocks a row
+#endif
+
+#ifndef LABEL
+#define LABEL int  // of a label
+#endif
+#ifndef GRADIENT
+#define GRADIENT 1  // 0: the loss alone
+#endif
+
+constexpr float not_a_number = __builtin_bit_cast(float, 0x7fffffffu);
+
+/// What a row's loss and gradients follow from.
+struct Target {
+    long long label;
+    bool ignored, wrong;
+    float at_label;  // the label's logit
+    __device__ __forceinline__ Target(const T* x, const LABEL* from, int cols, long long ignore)
+        : label{*from}, ignored{label == ignore}, wrong{!ignored && (label < 0 || label >= cols)}, at_label{0.0f} {
+        if (!ignored && !wrong) at_label = to_float(x[label]);
+    }
+    __device__ __forceinline__ float loss(const MaxSumTotal& all, int cols, float smoothing) const {
+        if (ignored) return 0.0f;
+        if (wrong) return not_a_number;
+        const float lse = logf(all.exps.sum), max = pivot(all.exps.max);
+        // Without smoothing the mean has no part, even where it is infinite.
+        const float smooth = smoothing == 0.0f ? 0.0f : smoothing * (all.total / static_cast<float>(cols) - max);
+        return lse - (1.0f - smoothing) * (at_label - max) - smooth;
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
+    cross_entropy_rows(const T* x, const LABEL* label, float* loss, T* dx, long long rows, int cols, long long ldx,
+                       long long lddx, long long ignore, float smoothing, float scale) {
+    cluster_arrive<CLUSTER>();
+    const int rank = blockIdx.x % CLUSTER;
+    const long long row = static_cast<long long>(blockIdx.x / CLUSTER) * ROWS + threadIdx.y;
+    const unsigned zero = cols >> 31;
+    x += row * ldx;
+    dx += row * lddx;
+
+    // 1. All loads are issued before the first is used. A row beyond the last has no columns, but meets the barriers.
+    const RowPart<LANES, VEC, CHUNKS, RAGGED, CLUSTER> part{x, row < rows ? cols : 0, rank};
+    const bool dx_fits = part.fits(dx);
+    float single = minus_infinity;
+    if (RAGGED && part.has_single) single = to_float(x[part.single]);
+    Vec<T, VEC> raw[CHUNKS];
+#pragma unroll
+    for (int i = 0; i < CHUNKS; ++i) {
+        raw[i] = splat<T, VEC>(minus_infinity);
+        if (part.has(i)) raw[i] = load_once<VEC>(x + part.column(i));
+    }
+    const Target target{x, label + (row < rows ? row : 0), row < rows ? cols : 0, ignore};
+
+    // 2. The maximum of this thread's elements, the sum of the exponentials below it, and the plain sum.
+    MaxSumTotal mine;
+    mine.exps.max = single;
+    float value[VEC];
+#pragma unroll
+    for (int i = 0; i < CHUNKS; ++i) {
+        to_floats(raw[i], value);
+#pragma unroll
+        for (int j = 0; j < VEC; ++j) mine.exps.max = fmaxf(mine.exps.max, value[j]);
+    }
+    if (RAGGED) {
+        mine.exps.sum = exp_natural(single - pivot(mine.exps.max));
+        if (part.has_single) mine.total = single;
+    }
+#pragma unroll
+    for (int i = 0; i < CHUNKS; ++i) {
+        restate<1>(raw[i], zero);
+        to_floats(raw[i], value);
+#pragma unroll
+        for (int j = 0; j < VEC; ++j) mine.exps.sum += exp_natural(value[j] - pivot(mine.exps.max));
+        if (part.has(i)) {
+#pragma unroll
+            for (int j = 0; j < VEC; ++j) mine.total += value[j];
+        }
+    }
+
+    // 3. The row's, and its loss. Every thread of the row has read its label's logit by then, which dx may replace.
+    if constexpr (LANES <= 32) __syncwarp();
+    const MaxSumTotal all = row_reduce<LANES, ROWS, CLUSTER, 0, MaxSumTotalLanes>(mine, rank);
+    if (rank == 0 && threadIdx.x == 0 && row < rows) loss[row] = target.loss(all, cols, smoothing);
+
+    // 4. The gradients.
+    if constexpr (GRADIENT) {
+        const float max = pivot(all.exps.max);
+        const float share = target.ignored ? 0.0f : target.wrong ? not_a_number : scale / all.exps.sum;
+        const float everywhere = target.ignored ? 0.0f : scale * smoothing / static_cast<float>(cols);
+        const float at_label = target.ignored ? 0.0f : scale * (1.0f - smoothing);
+        const int where = target.ignored || target.wrong ? -1 : static_cast<int>(target.label);
+        const auto gradient = [=](float logit) {
+            return target.ignored ? 0.0f : exp_natural(logit - max) * share - everywhere;
+        };
+#pragma unroll
+        for (int i = 0; i < CHUNKS; ++i) {
+            restate<2>(raw[i], zero);
+            to_floats(raw[i], value);
+            const int past = where - part.column(i);
+#pragma unroll
+            for (int j = 0; j < VEC; ++j) value[j] = gradient(value[j]) - (past == j ? at_label : 0.0f);
+            if (part.has(i)) store_once_anywhere(dx + part.column(i), value, dx_fits);
+        }
+        if (RAGGED && part.has_single)
+            dx[part.single] = from_float<T>(gradient(single) - (part.single == where ? at_label : 0.0f));
+    }
+}

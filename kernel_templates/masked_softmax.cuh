@@ -1,0 +1,89 @@
+// masked_softmax: what a row of scores becomes before the softmax
+#ifndef AUTOTUNE_MASKED_SOFTMAX_CUH
+#define AUTOTUNE_MASKED_SOFTMAX_CUH
+
+#include "rows.cuh"
+
+/// As the field `mask` names them: none, bytes that are not 0 where a score counts, or what is added to it.
+enum class Mask { none, keep, add };
+
+template <Mask mask, class T>
+struct MoreOf {
+    using Type = unsigned char;
+};
+template <class T>
+struct MoreOf<Mask::add, T> {
+    using Type = T;
+};
+
+/// The logits of one row: scale * x, + add, and -inf where a key is masked or beyond what a causal row sees.
+template <Mask mask, bool CAUSAL, class T>
+struct MaskedRow {
+    const unsigned char* keep = nullptr;
+    const T* add = nullptr;
+    int visible;  // keys that the row sees
+    float scale;
+
+    /// keep is [batch, queries, keys], add is [heads, queries, keys]; rows go over [batch, heads, queries].
+    __device__ __forceinline__ MaskedRow(const void* from, long long row, int heads, int queries, int keys,
+                                         float scale_)
+        : visible{keys}, scale{scale_} {
+        const long long block = row / queries;  // of batch and head
+        const int query = static_cast<int>(row - block * queries);
+        const long long batch = block / heads;
+        if (CAUSAL) visible = max(0, min(keys, query + 1 + keys - queries));
+        if (mask == Mask::keep) keep = static_cast<const unsigned char*>(from) + (batch * queries + query) * keys;
+        if (mask == Mask::add) add = static_cast<const T*>(from) + ((block - batch * heads) * queries + query) * keys;
+    }
+    /// Whether the mask's vectors are aligned from column `head` on.
+    template <int N>
+    __device__ __forceinline__ bool fits(int head) const {
+        return mask == Mask::keep ? is_aligned<N>(keep + head) : mask == Mask::none || is_aligned<N>(add + head);
+    }
+    /// What goes with N scores: bytes, or what is added.
+    template <int N>
+    using More = Vec<typename MoreOf<mask, T>::Type, N>;
+    /// Of the scores from column c on.
+    template <int N>
+    __device__ __forceinline__ More<N> load_more(int c, bool fits) const {
+        if constexpr (mask == Mask::keep) {
+            if (c < visible) return load_part<N>(keep + c, fits);
+        } else if constexpr (mask == Mask::add) {
+            if (c < visible) return load_part<N>(add + c, fits);
+        }
+        More<N> none;
+        reinterpret_cast<Word<sizeof(More<N>)>&>(none) = Word<sizeof(More<N>)>{};
+        return none;
+    }
+    /// N scores from column c on, as logits.
+    template <int N>
+    __device__ __forceinline__ void apply(float (&score)[N], const More<N>& more, int c) const {
+        if constexpr (mask == Mask::add) {
+            float added[N];
+            to_floats(more, added);
+#pragma unroll
+            for (int j = 0; j < N; ++j) score[j] = fmaf(score[j], scale, added[j]);
+        } else {
+#pragma unroll
+            for (int j = 0; j < N; ++j) score[j] *= scale;
+        }
+        if constexpr (mask == Mask::keep) {
+#pragma unroll
+            for (int j = 0; j < N; ++j) score[j] = more.lane[j] ? score[j] : minus_infinity;
+        }
+        if constexpr (CAUSAL) {
+#pragma unroll
+            for (int j = 0; j < N; ++j) score[j] = c + j < visible ? score[j] : minus_infinity;
+        }
+    }
+    __device__ __forceinline__ float apply_single(float score, int c) const {
+        float one[1] = {score};
+        apply<1>(one, load_more<1>(c, true), c);
+        return one[0];
+    }
+};
+
+/// 1 / sum, and 0 of a row that sees nothing.
+__device__ __forceinline__ float share_of(float sum) { return sum == 0.0f ? 0.0f : 1.0f / sum; }
+
+#endif

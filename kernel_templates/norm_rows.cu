@@ -1,0 +1,210 @@
+// layernorm and rmsnorm, a row held in registers
+//
+//     h = x (+ residual, rounded to T and stored as sum), y = (h - mean) * rstd * (weight + offset) (+ bias)
+//     with rstd = 1 / sqrt(mean((h - mean)^2) + eps); rmsnorm is without mean
+//
+// x, y              T, row-major [rows, cols], ldx and ldy elements from row to row; y may be x. OUT e4m3 or int8: y is
+//                   of that type, y / scale rounded, with scale = max |y| / limit a row
+// residual, sum     T, [rows, cols], packed; sum may be residual or x
+// weight, bias      W, [cols]
+// scales, mean, rstd  float, [rows]
+// launch            grid = CLUSTER * ceil(rows / ROWS), block = (LANES, ROWS), cluster = CLUSTER, no dynamic shared
+//                   memory
+// needs             cols <= CLUSTER * LANES * CHUNKS * VEC; LANES a power of two, LANES * ROWS a multiple of a warp;
+//                   RAGGED: LANES >= 2 * VEC, else cols % VEC == 0 and all rows aligned to VEC elements;
+//                   CLUSTER > 1: sm_90, LANES > 32 and ROWS == 1
+// source            threads a row and clusters for long rows: Dao-AILab/quack; the variance is of centred elements,
+//                   which are at hand, so that a large mean costs no digits
+#include "narrow.cuh"
+#include "rows.cuh"
+#ifdef __CUDACC_RTC__
+#pragma nv_hdrstop
+#endif
+#ifndef T
+#define T __nv_bfloat16
+#endif
+#ifndef LANES
+#define LANES 128  // threads a row and block
+#endif
+#ifndef ROWS
+#define ROWS 4  // rows a block
+#endif
+#ifndef VEC
+#define VEC 8  // elements a load
+#endif
+#ifndef CHUNKS
+#define CHUNKS 4  // loads a thread
+#endif
+#ifndef RAGGED
+#define RAGGED 0  // 1: rows start and end anywhere
+#endif
+#ifndef BLOCKS
+#define BLOCKS 1  // blocks that shall fit a multiprocessor: bounds the registers of a thread
+#endif
+#ifndef CLUSTER
+#define CLUSTER 1  // blocks a row
+#endif
+
+#ifndef W
+#define W T  // of weight and bias
+#endif
+#ifndef MEAN
+#define MEAN 1  // 1: layernorm; 0: rmsnorm, which takes the mean as 0
+#endif
+#ifndef RESIDUAL
+#define RESIDUAL 0  // 1: h = x + residual is what is normalised, and is stored
+#endif
+#ifndef BIAS
+#define BIAS 0
+#endif
+#ifndef STATS
+#define STATS 0  // 1: mean and rstd are stored
+#endif
+#ifndef OUT
+#define OUT same  // or e4m3 or int8: y is quantised, with a scale a row
+#endif
+
+enum class Out { same, e4m3, int8 };
+constexpr bool quantised = Out::OUT != Out::same;
+constexpr Format format = Out::OUT == Out::int8 ? Format::int8 : Format::e4m3;
+/// The scale of a row whose largest magnitude has these bits.
+__device__ __forceinline__ float row_scale(unsigned bits) {
+    return bits > 0x7f800000u ? __uint_as_float(bits) : scale_of<format>(__uint_as_float(bits));
+}
+
+extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
+    norm_rows(const T* x, const T* residual, const W* weight, const W* bias, T* sum, void* y, float* scales,
+              float* mean_out, float* rstd_out, long long rows, int cols, long long ldx, long long ldy, float eps,
+              float offset) {
+    cluster_arrive<CLUSTER>();
+    const int rank = blockIdx.x % CLUSTER;
+    const long long row = static_cast<long long>(blockIdx.x / CLUSTER) * ROWS + threadIdx.y;
+    const unsigned zero = cols >> 31;
+    x += row * ldx;
+    T* const to = static_cast<T*>(y) + row * ldy;  // or bytes, where y is quantised
+    unsigned char* const to_bytes = static_cast<unsigned char*>(y) + row * ldy;
+    if (RESIDUAL) {
+        residual += row * cols;
+        sum += row * cols;
+    }
+
+    // 1. All loads are issued before the first is used. A row beyond the last has no columns, but meets the barriers.
+    const RowPart<LANES, VEC, CHUNKS, RAGGED, CLUSTER> part{x, row < rows ? cols : 0, rank};
+    const bool lone = RAGGED && part.has_single;
+    const bool y_fits = (quantised ? part.fits(to_bytes) : part.fits(to));
+    const bool weights_fit = !RAGGED || is_aligned_for<VEC>(weight + part.head);
+    const bool bias_fits = !RAGGED || !BIAS || is_aligned_for<VEC>(bias + part.head);
+    Vec<T, VEC> raw[CHUNKS];
+#pragma unroll
+    for (int i = 0; i < CHUNKS; ++i) {
+        raw[i] = splat<T, VEC>(0.0f);
+        if (part.has(i)) raw[i] = load_once<VEC>(x + part.column(i));
+    }
+    float single = lone ? to_float(x[part.single]) : 0.0f;
+    float value[VEC];
+    if constexpr (RESIDUAL) {
+        const bool fits = part.fits(residual), sum_fits = part.fits(sum);
+        Vec<T, VEC> added[CHUNKS];
+#pragma unroll
+        for (int i = 0; i < CHUNKS; ++i) {
+            added[i] = splat<T, VEC>(0.0f);
+            if (part.has(i)) added[i] = load_part<VEC>(residual + part.column(i), fits);
+        }
+        if (lone) {
+            const T rounded = from_float<T>(single + to_float(residual[part.single]));
+            sum[part.single] = rounded;
+            single = to_float(rounded);
+        }
+#pragma unroll
+        for (int i = 0; i < CHUNKS; ++i) {
+            float other[VEC];
+            to_floats(raw[i], value);
+            to_floats(added[i], other);
+#pragma unroll
+            for (int j = 0; j < VEC; ++j) value[j] += other[j];
+            raw[i] = from_floats<T>(value);
+            if (part.has(i)) store_once_anywhere(sum + part.column(i), value, sum_fits);
+        }
+    }
+
+    // 2. The mean.
+    float mean = 0.0f;
+    if constexpr (MEAN) {
+        float total = single;
+#pragma unroll
+        for (int i = 0; i < CHUNKS; ++i) {
+            to_floats(raw[i], value);
+#pragma unroll
+            for (int j = 0; j < VEC; ++j) total += value[j];
+        }
+        mean = row_reduce<LANES, ROWS, CLUSTER, 0, SumLanes>(total, rank) / static_cast<float>(cols);
+    }
+
+    // 3. The mean square of what is around it.
+    float squares = lone ? (single - mean) * (single - mean) : 0.0f;
+#pragma unroll
+    for (int i = 0; i < CHUNKS; ++i) {
+        restate<1>(raw[i], zero);
+        to_floats(raw[i], value);
+        if (part.has(i)) {
+#pragma unroll
+            for (int j = 0; j < VEC; ++j) squares = fmaf(value[j] - mean, value[j] - mean, squares);
+        }
+    }
+    squares = row_reduce<LANES, ROWS, CLUSTER, MEAN, SumLanes>(squares, rank);
+    const float rstd = rsqrtf(squares / static_cast<float>(cols) + eps);
+    if (STATS && rank == 0 && threadIdx.x == 0 && row < rows) {
+        if (MEAN) mean_out[row] = mean;
+        rstd_out[row] = rstd;
+    }
+
+    // 4. The results; where they are quantised they are held until the row's largest magnitude is known.
+    const auto normalised = [=](float h, float w, float b) { return fmaf((h - mean) * rstd, w + offset, b); };
+    float held[quantised ? CHUNKS : 1][VEC];
+    unsigned largest = 0;  // as bits, where NaN is above all
+    const auto keep_largest = [&largest](float result) {
+        const unsigned bits = __float_as_uint(fabsf(result));
+        largest = bits > largest ? bits : largest;
+    };
+#pragma unroll
+    for (int i = 0; i < CHUNKS; ++i) {
+        float(&result)[VEC] = held[quantised ? i : 0];
+        restate<2>(raw[i], zero);
+        to_floats(raw[i], value);
+        if (part.has(i)) {
+            float w[VEC], b[VEC] = {};
+            load_shared_row<VEC>(w, weight + part.column(i), weights_fit);
+            if (BIAS) load_shared_row<VEC>(b, bias + part.column(i), bias_fits);
+#pragma unroll
+            for (int j = 0; j < VEC; ++j) result[j] = normalised(value[j], w[j], b[j]);
+            if constexpr (!quantised) {
+                store_once_anywhere(to + part.column(i), result, y_fits);
+            } else {
+#pragma unroll
+                for (int j = 0; j < VEC; ++j) keep_largest(result[j]);
+            }
+        }
+    }
+    if (lone) {
+        single = normalised(single, to_float(weight[part.single]), BIAS ? to_float(bias[part.single]) : 0.0f);
+        if constexpr (!quantised)
+            to[part.single] = from_float<T>(single);
+        else
+            keep_largest(single);
+    }
+    if constexpr (quantised) {
+        largest = row_reduce<LANES, ROWS, CLUSTER, MEAN + 1, MaxBitsLanes>(largest, rank);
+        const float scale = row_scale(largest), inverse = __fdividef(1.0f, scale);
+        if (rank == 0 && threadIdx.x == 0 && row < rows) scales[row] = scale;
+#pragma unroll
+        for (int i = 0; i < CHUNKS; ++i) {
+#pragma unroll
+            for (int j = 0; j < VEC; ++j) value[j] = held[i][j] * inverse;
+            if (part.has(i)) store_anywhere(to_bytes + part.column(i), narrowed<format>(value), y_fits);
+        }
+        if (lone) {
+            const float one[1] = {single * inverse};
+            to_bytes[part.single] = narrowed<format>(one).lane[0];
+        }
+    }
+}

@@ -1,0 +1,243 @@
+// layernorm and rmsnorm, a row of any length read twice, thrice where it is quantised
+//
+//     h = x (+ residual, rounded to T and stored as sum), y = (h - mean) * rstd * (weight + offset) (+ bias)
+//     with rstd = 1 / sqrt(mean((h - mean)^2) + eps); rmsnorm is without mean
+//
+// x, y              T, row-major [rows, cols], ldx and ldy elements from row to row; y may be x. OUT e4m3 or int8: y is
+//                   of that type, y / scale rounded, with scale = max |y| / limit a row
+// residual, sum     T, [rows, cols], packed; sum may be residual or x
+// weight, bias      W, [cols]
+// scales, mean, rstd  float, [rows]
+// launch            grid = min(rows, 2^31 - 1), block = THREADS, no dynamic shared memory
+// needs             THREADS a power of two, 64 or more; cols + THREADS * VEC * UNROLL < 2^31
+// source            means and squares around them of parts are combined as in Chan, Golub & LeVeque 1983
+#include "narrow.cuh"
+#include "rows.cuh"
+#ifdef __CUDACC_RTC__
+#pragma nv_hdrstop
+#endif
+#ifndef T
+#define T __nv_bfloat16
+#endif
+#ifndef THREADS
+#define THREADS 512  // threads a block; a block owns a row
+#endif
+#ifndef VEC
+#define VEC 8  // elements a load
+#endif
+#ifndef UNROLL
+#define UNROLL 2  // loads in flight
+#endif
+
+#ifndef W
+#define W T  // of weight and bias
+#endif
+#ifndef MEAN
+#define MEAN 1  // 1: layernorm; 0: rmsnorm, which takes the mean as 0
+#endif
+#ifndef RESIDUAL
+#define RESIDUAL 0  // 1: h = x + residual is what is normalised, and is stored
+#endif
+#ifndef BIAS
+#define BIAS 0
+#endif
+#ifndef STATS
+#define STATS 0  // 1: mean and rstd are stored
+#endif
+#ifndef OUT
+#define OUT same  // or e4m3 or int8: y is quantised, with a scale a row
+#endif
+
+using Part = RowPart<THREADS, VEC, UNROLL, true>;
+
+enum class Out { same, e4m3, int8 };
+constexpr bool quantised = Out::OUT != Out::same;
+constexpr Format format = Out::OUT == Out::int8 ? Format::int8 : Format::e4m3;
+/// The scale of a row whose largest magnitude has these bits.
+__device__ __forceinline__ float row_scale(unsigned bits) {
+    return bits > 0x7f800000u ? __uint_as_float(bits) : scale_of<format>(__uint_as_float(bits));
+}
+
+/// Count, mean, and sum of squares around the mean; a rmsnorm has the mean 0.
+struct Moments {
+    float count, mean, squares;
+};
+__device__ __forceinline__ Moments combine(Moments a, Moments b) {
+    const float count = a.count + b.count;
+    if (!MEAN) return {count, 0.0f, a.squares + b.squares};
+    const float part = count > 0.0f ? __fdividef(b.count, count) : 0.0f, apart = b.mean - a.mean;
+    return {count, fmaf(apart, part, a.mean), a.squares + b.squares + apart * apart * a.count * part};
+}
+struct MomentsLanes {
+    template <int N>
+    static __device__ __forceinline__ Moments over(Moments mine) {
+#pragma unroll
+        for (int offset = N / 2; offset > 0; offset /= 2) {
+            const Moments other{__shfl_xor_sync(all_lanes, mine.count, offset),
+                                __shfl_xor_sync(all_lanes, mine.mean, offset),
+                                __shfl_xor_sync(all_lanes, mine.squares, offset)};
+            // In the same order on both sides, so that all lanes get the same bits.
+            mine = (threadIdx.x & offset) ? combine(other, mine) : combine(mine, other);
+        }
+        return mine;
+    }
+};
+
+/// One tile of a row: what is normalised, with `sum` written where there is a residual and `first` says so.
+struct Source {
+    const T *x, *residual;
+    T* sum;
+    bool residual_fits, sum_fits;
+
+    __device__ __forceinline__ void load_tile(float (&value)[UNROLL][VEC], const Part& part, int base,
+                                              bool first) const {
+        Vec<T, VEC> raw[UNROLL], added[UNROLL];
+#pragma unroll
+        for (int i = 0; i < UNROLL; ++i) {
+            raw[i] = added[i] = splat<T, VEC>(0.0f);
+            if (part.has(i, base)) {
+                if (!RESIDUAL || first)
+                    raw[i] = load_once<VEC>(x + part.column(i, base));
+                else
+                    raw[i] = load_part<VEC>(sum + part.column(i, base), sum_fits);
+                if (RESIDUAL && first) added[i] = load_part<VEC>(residual + part.column(i, base), residual_fits);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < UNROLL; ++i) {
+            to_floats(raw[i], value[i]);
+            if (RESIDUAL && first) {
+                float other[VEC];
+                to_floats(added[i], other);
+#pragma unroll
+                for (int j = 0; j < VEC; ++j) value[i][j] = to_float(from_float<T>(value[i][j] + other[j]));
+                if (part.has(i, base)) {
+                    T* const to = sum + part.column(i, base);
+                    if (sum_fits) {
+                        store(to, from_floats<T>(value[i]));
+                    } else {
+#pragma unroll
+                        for (int j = 0; j < VEC; ++j) to[j] = from_float<T>(value[i][j]);
+                    }
+                }
+            }
+        }
+    }
+    __device__ __forceinline__ float load_single(int c) const {
+        if (!RESIDUAL) return to_float(x[c]);
+        sum[c] = from_float<T>(to_float(x[c]) + to_float(residual[c]));
+        return to_float(sum[c]);
+    }
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    norm_two_pass(const T* x, const T* residual, const W* weight, const W* bias, T* sum, void* y, float* scales,
+                  float* mean_out, float* rstd_out, long long rows, int cols, long long ldx, long long ldy, float eps,
+                  float offset) {
+    int turn = 0;
+    for (long long row = blockIdx.x; row < rows; row += gridDim.x, turn ^= 1) {
+        const Part part{x + row * ldx, cols};
+        Source from{x + row * ldx, nullptr, nullptr, false, false};
+        if (RESIDUAL) {
+            from.residual = residual + row * cols;
+            from.sum = sum + row * cols;
+            from.residual_fits = part.fits(from.residual);
+            from.sum_fits = part.fits(from.sum);
+        }
+        T* const to = static_cast<T*>(y) + row * ldy;  // or bytes, where y is quantised
+        unsigned char* const to_bytes = static_cast<unsigned char*>(y) + row * ldy;
+        const bool y_fits = quantised ? part.fits(to_bytes) : part.fits(to);
+        const bool weights_fit = is_aligned_for<VEC>(weight + part.head);
+        const bool bias_fits = BIAS && is_aligned_for<VEC>(bias + part.head);
+
+        // 1. Each thread combines the moments of its tiles, starting with its single element.
+        Moments mine{0.0f, 0.0f, 0.0f};
+        float single = 0.0f;
+        if (part.has_single) {
+            single = from.load_single(part.single);
+            mine = {1.0f, MEAN ? single : 0.0f, MEAN ? 0.0f : single * single};
+        }
+        float value[UNROLL][VEC];
+        for (int tile = 0; tile < part.tiles(); ++tile) {
+            from.load_tile(value, part, tile * Part::tile, true);
+            Moments these{0.0f, 0.0f, 0.0f};
+#pragma unroll
+            for (int i = 0; i < UNROLL; ++i) {
+                if (part.has(i, tile * Part::tile)) these.count += VEC;
+#pragma unroll
+                for (int j = 0; j < VEC; ++j) these.mean += value[i][j];
+            }
+            these.mean = MEAN && these.count > 0.0f ? __fdividef(these.mean, these.count) : 0.0f;
+#pragma unroll
+            for (int i = 0; i < UNROLL; ++i) {
+                if (part.has(i, tile * Part::tile)) {
+#pragma unroll
+                    for (int j = 0; j < VEC; ++j) {
+                        const float apart = value[i][j] - these.mean;
+                        these.squares = fmaf(apart, apart, these.squares);
+                    }
+                }
+            }
+            mine = combine(mine, these);
+        }
+
+        // 2. The row's.
+        const Moments all = row_reduce<THREADS, 1, 1, 0, MomentsLanes, 2>(mine, 0, turn);
+        const float mean = all.mean, rstd = rsqrtf(all.squares / static_cast<float>(cols) + eps);
+        if (STATS && threadIdx.x == 0) {
+            if (MEAN) mean_out[row] = mean;
+            rstd_out[row] = rstd;
+        }
+
+        // 3. The results, from the row's end: what was read last is the likeliest to be in the cache still. Where they
+        //    are quantised, only their largest magnitude at first.
+        const auto normalised = [=](float h, float w, float b) { return fmaf((h - mean) * rstd, w + offset, b); };
+        if (part.has_single)
+            single = normalised(single, to_float(weight[part.single]), BIAS ? to_float(bias[part.single]) : 0.0f);
+        unsigned largest = part.has_single ? __float_as_uint(fabsf(single)) : 0;
+        float inverse = 1.0f;
+#pragma unroll 1
+        for (int pass = quantised ? 0 : 1; pass < 2; ++pass) {
+            if (quantised && pass == 1) {
+                largest = row_reduce<THREADS, 1, 1, 1, MaxBitsLanes, 2>(largest, 0, turn);
+                const float scale = row_scale(largest);
+                inverse = __fdividef(1.0f, scale);
+                if (threadIdx.x == 0) scales[row] = scale;
+            }
+            for (int tile = part.tiles() - 1; tile >= 0; --tile) {
+                from.load_tile(value, part, tile * Part::tile, false);
+#pragma unroll
+                for (int i = 0; i < UNROLL; ++i) {
+                    if (!part.has(i, tile * Part::tile)) continue;
+                    const int c = part.column(i, tile * Part::tile);
+                    float w[VEC], b[VEC] = {};
+                    load_shared_row<VEC>(w, weight + c, weights_fit);
+                    if (BIAS) load_shared_row<VEC>(b, bias + c, bias_fits);
+#pragma unroll
+                    for (int j = 0; j < VEC; ++j) value[i][j] = normalised(value[i][j], w[j], b[j]);
+                    if constexpr (!quantised) {
+                        store_once_anywhere(to + c, value[i], y_fits);
+                    } else if (pass == 0) {
+#pragma unroll
+                        for (int j = 0; j < VEC; ++j) {
+                            const unsigned bits = __float_as_uint(fabsf(value[i][j]));
+                            largest = bits > largest ? bits : largest;
+                        }
+                    } else {
+#pragma unroll
+                        for (int j = 0; j < VEC; ++j) value[i][j] *= inverse;
+                        store_anywhere(to_bytes + c, narrowed<format>(value[i]), y_fits);
+                    }
+                }
+            }
+        }
+        if (part.has_single) {
+            if constexpr (!quantised) {
+                to[part.single] = from_float<T>(single);
+            } else {
+                const float one[1] = {single * inverse};
+                to_bytes[part.single] = narrowed<format>(one).lane[0];
+            }
+        }
+    }
+}

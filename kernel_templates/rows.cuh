@@ -1,0 +1,183 @@
+// rows: the threads of a row: which columns each has, and what they agree on across warps, block and cluster.
+//
+// A row belongs to LANES threads of a block, times CLUSTER blocks. The block is (LANES, ROWS).
+#ifndef AUTOTUNE_ROWS_CUH
+#define AUTOTUNE_ROWS_CUH
+
+#include "common.cuh"
+
+/// The columns of a row that a thread has: CHUNKS vectors of VEC a tile, and where rows are RAGGED at most one single
+/// element, which lies outside of whole vectors. A kernel that holds its row has one tile.
+template <int LANES, int VEC, int CHUNKS, bool RAGGED, int CLUSTER = 1>
+struct RowPart {
+    static constexpr int tile = LANES * VEC * CHUNKS * CLUSTER;
+    int head, end;   // whole vectors are in [head, end)
+    int first;       // this thread's first column
+    int single = 0;  // the column of its single element
+    bool has_single = false;
+
+    /// `row` is of the tensor whose vectors are aligned; `rank` is the block's in its cluster.
+    template <class T>
+    __device__ __forceinline__ RowPart(const T* row, int cols, int rank = 0) : head{0}, end{cols} {
+        const int t = static_cast<int>(threadIdx.x);
+        if constexpr (RAGGED) {
+            const RowParts parts = row_parts<VEC>(row, cols);
+            head = parts.head;
+            end = parts.head + parts.body;
+            has_single = rank == 0 && t < parts.head + parts.tail;
+            single = t < head ? t : end + t - head;
+        }
+        first = head + (rank * LANES + t) * VEC;
+    }
+    __device__ __forceinline__ int column(int chunk, int base = 0) const {
+        return first + base + chunk * CLUSTER * LANES * VEC;
+    }
+    __device__ __forceinline__ bool has(int chunk, int base = 0) const { return column(chunk, base) < end; }
+    __device__ __forceinline__ int tiles() const { return (end - head + tile - 1) / tile; }
+    /// Whether the vectors of another row's tensor are aligned too.
+    template <class T>
+    __device__ __forceinline__ bool fits(const T* row) const {
+        return !RAGGED || is_aligned<VEC>(row + head);
+    }
+};
+
+/// N elements at `p`, which need not be aligned unless `aligned` says so.
+template <int N, class T>
+__device__ __forceinline__ Vec<T, N> load_part(const T* p, bool aligned) {
+    if (aligned) return load_once<N>(p);
+    Vec<T, N> v;
+#pragma unroll
+    for (int j = 0; j < N; ++j) v.lane[j] = p[j];
+    return v;
+}
+
+/// N elements that many rows share, as floats; where they are wider than a load, as several.
+template <int N, class T>
+__device__ __forceinline__ void load_shared_row(float (&x)[N], const T* p, bool aligned) {
+    constexpr int n = N * sizeof(T) > 16 ? 16 / sizeof(T) : N;
+    if (aligned) {
+#pragma unroll
+        for (int i = 0; i < N; i += n) {
+            float part[n];
+            to_floats(load_readonly<n>(p + i), part);
+#pragma unroll
+            for (int j = 0; j < n; ++j) x[i + j] = part[j];
+        }
+    } else {
+#pragma unroll
+        for (int j = 0; j < N; ++j) x[j] = to_float(p[j]);
+    }
+}
+/// Whether `load_shared_row` may take its vectors whole.
+template <int N, class T>
+__device__ __forceinline__ bool is_aligned_for(const T* p) {
+    return reinterpret_cast<unsigned long long>(p) % (N * sizeof(T) > 16 ? 16 : N * sizeof(T)) == 0;
+}
+
+/// Says packed elements in another way in each PASS, `zero` being 0 in a way that no compiler can know. Otherwise ptxas
+/// finds the floats of one pass in the next and keeps those, in twice the registers.
+template <int PASS, class T, int N>
+__device__ __forceinline__ void restate(Vec<T, N>& v, unsigned zero) {
+    if constexpr (sizeof(T) * N >= 4 && sizeof(T) == 2) {
+#pragma unroll
+        for (int i = 0; i < static_cast<int>(sizeof v / 4); ++i) {
+            unsigned& word = reinterpret_cast<unsigned*>(&v)[i];
+            word = PASS % 2 == 1 ? word ^ zero : word + zero;
+        }
+    }
+}
+
+// ---- Clusters. One arrive at a kernel's start is met before the first remote write: by then all blocks run.
+
+template <int CLUSTER>
+__device__ __forceinline__ void cluster_arrive() {
+#if __CUDA_ARCH__ >= 900
+    if constexpr (CLUSTER > 1) asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+template <int CLUSTER>
+__device__ __forceinline__ void cluster_wait() {
+#if __CUDA_ARCH__ >= 900
+    if constexpr (CLUSTER > 1) asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+
+/// Writes `value` to where `slot` lies in the shared memory of block `rank` of the cluster.
+template <class Value>
+__device__ __forceinline__ void store_remote(Value* slot, int rank, const Value& value) {
+#if __CUDA_ARCH__ >= 900
+    unsigned address;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(address)
+        : "r"(static_cast<unsigned>(__cvta_generic_to_shared(slot))), "r"(rank));
+#pragma unroll
+    for (int i = 0; i < static_cast<int>(sizeof(Value) / 4); ++i)
+        asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(address + 4 * i),
+                     "r"(reinterpret_cast<const unsigned*>(&value)[i])
+                     : "memory");
+#endif
+}
+
+// ---- What the threads of a row agree on. `over<N>` combines over groups of N neighbouring lanes.
+
+struct SumLanes {
+    template <int N>
+    static __device__ __forceinline__ float over(float x) {
+        return warp_sum<N>(x);
+    }
+    template <int N>
+    static __device__ __forceinline__ float2 over(float2 x) {
+        return make_float2(warp_sum<N>(x.x), warp_sum<N>(x.y));
+    }
+};
+/// Of magnitudes as bits: NaN is above all.
+struct MaxBitsLanes {
+    template <int N>
+    static __device__ __forceinline__ unsigned over(unsigned x) {
+        return warp_reduce<N>(x, [](unsigned a, unsigned b) { return a > b ? a : b; });
+    }
+};
+struct MaxSumLanes {
+    template <int N>
+    static __device__ __forceinline__ MaxSum over(MaxSum x) {
+        return warp_combine<N>(x);
+    }
+};
+/// The maximum and the sum of exponentials of MaxSum, and a plain sum beside them.
+struct MaxSumTotal {
+    MaxSum exps;
+    float total = 0.0f;
+};
+struct MaxSumTotalLanes {
+    template <int N>
+    static __device__ __forceinline__ MaxSumTotal over(MaxSumTotal x) {
+        return {warp_combine<N>(x.exps), warp_sum<N>(x.total)};
+    }
+};
+
+/// `value` combined over all threads of a row; each of them gets it. USE tells the calls of a kernel apart, from 0 in
+/// their order: each has its own slots, so there is one barrier a call. A call in a loop has TURNS 2, and says its
+/// `turn`, 0 or 1 in turns.
+template <int LANES, int ROWS, int CLUSTER, int USE, class Lanes, int TURNS = 1, class Value>
+__device__ __forceinline__ Value row_reduce(Value value, int rank = 0, int turn = 0) {
+    constexpr int width = LANES < 32 ? LANES : 32;
+    constexpr int warps = LANES / width;
+    value = Lanes::template over<width>(value);
+    if constexpr (warps > 1) {
+        __shared__ Value slots[TURNS][ROWS][warps];
+        if (threadIdx.x % 32 == 0) slots[turn][threadIdx.y][threadIdx.x / 32] = value;
+        __syncthreads();
+        value = Lanes::template over<warps>(slots[turn][threadIdx.y][threadIdx.x % warps]);
+    }
+    if constexpr (CLUSTER > 1) {
+        __shared__ Value peers[CLUSTER];
+        if constexpr (USE == 0) cluster_wait<CLUSTER>();
+        if (threadIdx.x < CLUSTER) store_remote(&peers[rank], threadIdx.x, value);
+        cluster_arrive<CLUSTER>();
+        cluster_wait<CLUSTER>();
+        value = Lanes::template over<CLUSTER>(peers[threadIdx.x % CLUSTER]);
+    }
+    return value;
+}
+
+#endif

@@ -1,0 +1,159 @@
+// tiles: what lies before a tile, for scan and unique, in one pass over memory.
+//
+// Each block publishes the sum of its tile and waits for those of the tiles before it in its group of THREADS tiles,
+// which its threads add in one fixed order, and for the sum of all groups before, which the last tile of each group
+// publishes. Who is waited for has a lower block number, so it has been started. Unlike a look-back of varying depth,
+// the order of additions is a function of the tile alone: equal inputs give equal bits. source: after Merrill &
+// Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016
+#ifndef AUTOTUNE_TILES_CUH
+#define AUTOTUNE_TILES_CUH
+
+#include "common.cuh"
+
+/// A published value is one word, so that it needs no fence; 0 is none.
+using Published = unsigned long long;
+
+__device__ __forceinline__ Published packed(float x) { return 1ull << 32 | __float_as_uint(x); }
+__device__ __forceinline__ Published packed(int x) { return 1ull << 32 | static_cast<unsigned>(x); }
+__device__ __forceinline__ Published packed(unsigned long long x) { return 1ull << 63 | x; }
+__device__ __forceinline__ void unpack(Published word, float& x) { x = __uint_as_float(static_cast<unsigned>(word)); }
+__device__ __forceinline__ void unpack(Published word, int& x) { x = static_cast<int>(word); }
+__device__ __forceinline__ void unpack(Published word, unsigned long long& x) { x = word & ~(1ull << 63); }
+
+template <class V>
+__device__ __forceinline__ void publish(Published* at, V value) {
+    *reinterpret_cast<volatile Published*>(at) = packed(value);
+}
+
+/// Polls, ever more rarely, until there is something; after some 16 s without it traps rather than hang.
+template <class V>
+__device__ __forceinline__ V awaited(const Published* at) {
+    Published word;
+    unsigned pause = 20;
+    for (int tries = 0; (word = *reinterpret_cast<const volatile Published*>(at)) == 0; ++tries) {
+        if (tries > 64) pause = min(2 * pause, 1000000u);
+        if (tries > 16384) __trap();
+        __nanosleep(pause);
+    }
+    V value;
+    unpack(word, value);
+    return value;
+}
+
+template <class V>
+__device__ __forceinline__ V sum_of_lanes(V value) {
+    return warp_reduce(value, [](V a, V b) { return a + b; });
+}
+
+/// The sum over the lanes before this one, and over all.
+template <class V>
+struct LaneScan {
+    V before, all;
+};
+template <class V>
+__device__ __forceinline__ LaneScan<V> scan_lanes(V value) {
+    const unsigned lane = threadIdx.x % 32;
+    V through = value;
+#pragma unroll
+    for (unsigned offset = 1; offset < 32; offset *= 2) {
+        const V other = __shfl_up_sync(all_lanes, through, offset);
+        if (lane >= offset) through += other;
+    }
+    const V before = __shfl_up_sync(all_lanes, through, 1);
+    return {lane == 0 ? V{} : before, __shfl_sync(all_lanes, through, 31)};
+}
+
+/// The sum over the warps before this one, and over all: `value` is a warp's, the same in its lanes. One barrier, and
+/// `slots` serve one call.
+template <int warps, class V>
+__device__ __forceinline__ LaneScan<V> scan_warps(V value, V* slots) {
+    const unsigned warp = threadIdx.x / 32;
+    if (threadIdx.x % 32 == 0) slots[warp] = value;
+    __syncthreads();
+    V before{}, all{};
+#pragma unroll
+    for (unsigned w = 0; w < warps; ++w) {
+        if (w == warp) before = all;
+        all += slots[w];
+    }
+    return {before, all};
+}
+
+/// The sum of the tiles before `tile`, whose own is `mine`; every thread gets it.
+/// sums      a word a tile, all 0 at first
+/// prefixes  a word a group of THREADS tiles, all 0 at first
+template <int THREADS, class V>
+__device__ __forceinline__ V before_tile(Published* sums, Published* prefixes, unsigned tile, V mine) {
+    __shared__ V slots[THREADS / 32];
+    __shared__ V groups_before, answer;
+    const unsigned group = tile / THREADS, at = tile % THREADS;
+    if (threadIdx.x == 0) publish(sums + tile, mine);
+    V part{};
+    if (threadIdx.x < at) part = awaited<V>(sums + group * THREADS + threadIdx.x);
+    if (threadIdx.x == THREADS - 1) groups_before = group > 0 ? awaited<V>(prefixes + group) : V{};
+    part = sum_of_lanes(part);
+    if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = part;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        V before = groups_before;
+#pragma unroll
+        for (int w = 0; w < THREADS / 32; ++w) before += slots[w];
+        if (at == THREADS - 1) publish(prefixes + group + 1, before + mine);
+        answer = before;
+    }
+    __syncthreads();
+    return answer;
+}
+
+// ---- Tiles that wait in shared memory, where they take no registers. Each thread reads what it put there itself.
+
+/// Copies `bytes` of 1, 2, 4, 8 or 16, asynchronously where the device can: staged_all() waits.
+template <int bytes>
+__device__ __forceinline__ void stage(void* to, const void* from) {
+#if __CUDA_ARCH__ >= 800
+    if constexpr (bytes == 16) {
+        asm volatile(
+            "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
+            "l"(__cvta_generic_to_global(from))
+            : "memory");
+        return;
+    } else if constexpr (bytes >= 4) {
+        asm volatile(
+            "cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
+            "l"(__cvta_generic_to_global(from)), "n"(bytes)
+            : "memory");
+        return;
+    }
+#endif
+    *static_cast<Word<bytes>*>(to) = *static_cast<const Word<bytes>*>(from);
+}
+
+__device__ __forceinline__ void staged_all() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+/// Where a thread's vector `i` of VEC elements lies in a tile: a warp has UNROLL * 32 * VEC neighbours.
+template <int VEC, int UNROLL>
+__device__ __forceinline__ int tile_column(int i) {
+    return (static_cast<int>(threadIdx.x / 32) * UNROLL + i) * (32 * VEC) + static_cast<int>(threadIdx.x % 32) * VEC;
+}
+
+/// A thread's part of a tile of `length` elements; beyond these are zeros.
+template <int VEC, int UNROLL, class T>
+__device__ __forceinline__ void stage_tile(T* to, const T* from, long long length) {
+#pragma unroll
+    for (int i = 0; i < UNROLL; ++i) {
+        const int c = tile_column<VEC, UNROLL>(i);
+        if (c + VEC <= length) {
+            stage<VEC * sizeof(T)>(to + c, from + c);
+        } else {
+#pragma unroll
+            for (int j = 0; j < VEC; ++j) to[c + j] = c + j < length ? from[c + j] : T{};
+        }
+    }
+    staged_all();
+}
+
+#endif
