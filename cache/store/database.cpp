@@ -21,6 +21,16 @@ void require(sqlite3* connection, int code) {
     if (code != SQLITE_OK) fail(connection, code);
 }
 
+/// Nothing that lies in a schema runs: our own has no trigger and no view.
+sqlite3* guarded(sqlite3* connection, bool defensive = true) noexcept {
+    for (const auto& [option, on] : {std::pair{SQLITE_DBCONFIG_DEFENSIVE, defensive ? 1 : 0},
+                                     {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+                                     {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+                                     {SQLITE_DBCONFIG_ENABLE_VIEW, 0}})
+        if (connection) sqlite3_db_config(connection, option, on, nullptr);
+    return connection;
+}
+
 }  // namespace
 
 bool DatabaseFailure::busy() const noexcept { return (code_ & 0xff) == SQLITE_BUSY || (code_ & 0xff) == SQLITE_LOCKED; }
@@ -85,7 +95,7 @@ Database Database::open(const std::filesystem::path& path, Access access, std::c
     const int flags = (access == Access::write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX;
     sqlite3* connection = nullptr;
     const int code = sqlite3_open_v2(path.c_str(), &connection, flags, nullptr);
-    Database database{connection};
+    Database database{guarded(connection)};
     if (code != SQLITE_OK) fail(connection, code);
     sqlite3_extended_result_codes(connection, 1);
     database.patience(patience);
@@ -104,7 +114,7 @@ Database Database::open_immutable(const std::filesystem::path& path) {
     sqlite3* connection = nullptr;
     const int code = sqlite3_open_v2(uri.c_str(), &connection,
                                      SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, nullptr);
-    Database database{connection};
+    Database database{guarded(connection)};
     if (code != SQLITE_OK) fail(connection, code);
     sqlite3_extended_result_codes(connection, 1);
     database.execute(carefully);
@@ -114,7 +124,7 @@ Database Database::open_immutable(const std::filesystem::path& path) {
 Database Database::open_damaged(const std::filesystem::path& path) {
     sqlite3* connection = nullptr;
     const int code = sqlite3_open_v2(path.c_str(), &connection, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
-    Database database{connection};
+    Database database{guarded(connection, false)};  // a defensive one has no writable_schema
     if (code != SQLITE_OK) fail(connection, code);
     sqlite3_extended_result_codes(connection, 1);
     // First, since the others look at the schema: with it, a file shorter than its header says is read nevertheless.
@@ -126,7 +136,7 @@ Database Database::open_damaged(const std::filesystem::path& path) {
 Database Database::in_memory() {
     sqlite3* connection = nullptr;
     const int code = sqlite3_open_v2(":memory:", &connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
-    Database database{connection};
+    Database database{guarded(connection)};
     if (code != SQLITE_OK) fail(connection, code);
     sqlite3_extended_result_codes(connection, 1);
     return database;

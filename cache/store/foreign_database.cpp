@@ -10,9 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <set>
 #include <string_view>
-#include <tuple>
 
 #include "autotune/error.h"
 #include "cache/store/location.h"
@@ -62,28 +60,6 @@ int allow_reading(void*, int action, const char* first, const char* second, cons
         default:
             return SQLITE_DENY;
     }
-}
-
-/// type, name, table and text of everything in a schema. What ANALYZE keeps is left out: it decides nothing.
-using SchemaRows = std::set<std::tuple<std::string, std::string, std::string, std::string>>;
-SchemaRows schema_rows(Database& database) {
-    SchemaRows rows;
-    Query row = database.query("SELECT type, name, tbl_name, sql FROM sqlite_schema");
-    while (row.step()) {
-        if (row.text(3) == "CREATE TABLE sqlite_stat1(tbl,idx,stat)") continue;
-        rows.emplace(row.text(0), row.text(1), row.text(2), row.text(3));
-        if (rows.size() > 64) break;  // ours has fewer: it differs already
-    }
-    return rows;
-}
-
-const SchemaRows& our_schema() {
-    static const SchemaRows rows = [] {
-        Database database = Database::in_memory();
-        database.execute(tune_schema);
-        return schema_rows(database);
-    }();
-    return rows;
 }
 
 }  // namespace
@@ -195,7 +171,7 @@ void ForeignDatabase::guard(const Limits& limits) {
 
 void ForeignDatabase::require_our_schema() {
     const SchemaRows found = schema_rows(database_);
-    const SchemaRows& ours = our_schema();
+    const SchemaRows& ours = our_schema_rows(tune_schema);
     for (const auto& row : found)
         if (!ours.contains(row))
             throw refused_file(name_, fmt::format("it holds the {} '{}', which no database of autotune has",

@@ -31,7 +31,7 @@ void take_steps(Database& database, bool trials, std::span<const Migration> step
         .run();
     database.query("UPDATE meta SET value = value + 1 WHERE key = 'generation'").run();
     database.execute(fmt::format("PRAGMA user_version = {}", to).c_str());
-    require_tables(database, trials ? trials_schema : tune_schema);
+    require_our_schema(database, trials ? trials_schema : tune_schema);
 }
 
 MigrationFailure failed_on_the_way(const DatabaseFailure& failure, int from, int to) {

@@ -85,34 +85,9 @@ void roll_back_leftover(const fs::path& path, std::chrono::milliseconds patience
     read_uuid(database);
 }
 
-/// A file of elsewhere may hold what runs when its tables are read: a view in the place of one, a virtual table, a
-/// column that is worked out.
-void require_only_tables(Database& database, std::string_view schema) {
-    const std::vector<std::string_view> ours = tables_of(schema);
-    Query row = database.query("SELECT type, name, tbl_name, rootpage FROM sqlite_schema");
-    while (row.step()) {
-        const bool plain = (row.text(0) == "table" || row.text(0) == "index") && row.integer(3) > 0;
-        const bool statistics = row.text(2).starts_with("sqlite_stat");
-        if (!plain || (!statistics && std::ranges::find(ours, row.text(2)) == ours.end()))
-            throw DatabaseFailure{SQLITE_CORRUPT, fmt::format("it holds a {} '{}'", row.text(0), row.text(1))};
-    }
-    for (const std::string_view table : ours) {
-        Query column = database.query("SELECT name FROM pragma_table_xinfo(?) WHERE hidden > 0");
-        column.bind(table);
-        if (column.step())
-            throw DatabaseFailure{SQLITE_CORRUPT,
-                                  fmt::format("column '{}' of '{}' is worked out", column.text(0), table)};
-    }
-}
-
-/// What an older schema lacks comes with its migration.
-void require_current_tables(Database& database, std::string_view schema) {
-    if (schema_of(database) >= schema_version) require_tables(database, schema);
-}
-
 Database open_unchanging(const fs::path& path, const char* schema) {
     Database database = Database::open_immutable(path);
-    require_current_tables(database, schema);
+    require_our_schema(database, schema);
     read_uuid(database);
     return database;
 }
@@ -133,7 +108,7 @@ Database read_without_log(const fs::path& path, const char* schema) {
     (*bytes)[18] = (*bytes)[19] = std::byte{1};  // of the rollback kind
     Database whole = Database::of_bytes(*bytes), database = Database::in_memory();
     database.copy_from(whole);
-    require_current_tables(database, schema);
+    require_our_schema(database, schema);
     read_uuid(database);
     return database;
 }
@@ -142,7 +117,7 @@ Database open_file(const fs::path& path, const char* schema, Database::Access ac
                    std::chrono::milliseconds patience) {
     try {
         Database database = Database::open(path, access, patience);
-        require_current_tables(database, schema);
+        require_our_schema(database, schema);
         read_uuid(database);
         return database;
     } catch (const DatabaseFailure& failure) {
@@ -153,7 +128,9 @@ Database open_file(const fs::path& path, const char* schema, Database::Access ac
             return read_without_log(path, schema);
         if (failure.code() != SQLITE_READONLY_ROLLBACK && failure.code() != SQLITE_READONLY_RECOVERY) throw;
         roll_back_leftover(path, patience);
-        return Database::open(path, access, patience);
+        Database database = Database::open(path, access, patience);
+        require_our_schema(database, schema);
+        return database;
     }
 }
 
@@ -520,8 +497,7 @@ Opened open_bytes(std::span<const std::byte> bytes) {
             migrate(copy, false);
             out.tune = std::move(copy);
         }
-        require_tables(out.tune, tune_schema);
-        require_only_tables(out.tune, tune_schema);
+        require_our_schema(out.tune, tune_schema);
         out.trials = new_in_memory(trials_schema, read_uuid(out.tune));
         return out;
     } catch (const DatabaseFailure& failure) {

@@ -3,7 +3,11 @@
 #include <fmt/core.h>
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "cache/store/database.h"
+#include "tuner/model/printable.h"
 
 namespace autotune {
 
@@ -194,12 +198,134 @@ std::vector<std::string_view> tables_of(std::string_view schema) {
     return names;
 }
 
-void require_tables(Database& database, std::string_view schema) {
-    for (const std::string_view table : tables_of(schema)) {
-        Query row = database.query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?");
-        row.bind(table);
-        if (!row.step()) throw DatabaseFailure{SQLITE_CORRUPT, fmt::format("it lacks the table '{}'", table)};
+namespace {
+
+/// Why a schema that is not ours to the letter is none of ours.
+class SchemaComparison {
+public:
+    SchemaComparison(Database& database, std::string_view schema, const SchemaRows& found)
+        : database_{database}, schema_{schema}, found_{found} {}
+
+    void run() {
+        const std::int64_t version = database_.integer_of("PRAGMA user_version").value_or(0);
+        require_nothing_that_runs();
+        if (version < schema_version) return;
+        for (const std::string_view table : tables_of(schema_)) {
+            if (std::ranges::none_of(found_, [&](const auto& row) { return is_table(row, table); }))
+                throw strange(fmt::format("it lacks the table '{}'", table));
+            if (version == schema_version) require_same_columns(table);
+        }
+        if (version == schema_version) require_nothing_more();
     }
+
+private:
+    using Row = SchemaRows::value_type;
+    static DatabaseFailure strange(const std::string& why) { return DatabaseFailure{SQLITE_CORRUPT, why}; }
+    static DatabaseFailure strange(const Row& row) {
+        return strange(fmt::format("it holds the {} '{}', which no database of autotune has", std::get<0>(row),
+                                   one_line(std::string_view{std::get<1>(row)}.substr(0, 64))));
+    }
+    static bool is_table(const Row& row, std::string_view name) {
+        return std::get<0>(row) == "table" && std::get<1>(row) == name;
+    }
+
+    /// Views in the place of tables, triggers, virtual tables and columns that are worked out.
+    void require_nothing_that_runs() {
+        for (const Row& row : found_)
+            if (std::get<0>(row) != "table" && std::get<0>(row) != "index") throw strange(row);
+        Query page = database_.query("SELECT type, name FROM sqlite_schema WHERE NOT rootpage > 0");
+        if (page.step()) throw strange(fmt::format("it holds the virtual table '{}'", page.text(1)));
+        for (const Row& row : found_) {
+            if (std::get<0>(row) != "table") continue;
+            Query column = database_.query("SELECT name FROM pragma_table_xinfo(?) WHERE hidden > 0");
+            column.bind(std::get<1>(row));
+            if (column.step())
+                throw strange(fmt::format("column '{}' of '{}' is worked out", column.text(0), std::get<1>(row)));
+        }
+    }
+
+    using Columns = std::set<std::tuple<std::string, std::string, std::int64_t, std::string, std::int64_t>>;
+    static Columns columns_of(Database& database, std::string_view table) {
+        Columns columns;
+        Query row = database.query("SELECT name, type, \"notnull\", dflt_value, pk FROM pragma_table_xinfo(?)");
+        row.bind(table);
+        while (row.step()) columns.emplace(row.text(0), row.text(1), row.integer(2), row.text(3), row.integer(4));
+        Query kind = database.query("SELECT wr, strict FROM pragma_table_list(?)");
+        kind.bind(table);
+        while (kind.step()) columns.emplace("", "", kind.integer(0), "", kind.integer(1));
+        return columns;
+    }
+    void require_same_columns(std::string_view table) {
+        Database ours = Database::in_memory();
+        ours.execute(std::string{schema_}.c_str());
+        if (columns_of(database_, table) != columns_of(ours, table))
+            throw strange(fmt::format("the table '{}' has other columns", table));
+    }
+
+    /// Of what a migration left, the letters may differ. A word that ours does not have, such as CHECK or COLLATE, may
+    /// not be there.
+    void require_nothing_more() {
+        const SchemaRows& ours = our_schema_rows(schema_);
+        const std::set<std::string> words = words_of(schema_);
+        for (const Row& row : found_) {
+            if (ours.contains(row)) continue;
+            const bool known = std::ranges::any_of(ours, [&](const Row& one) {
+                return is_table(one, std::get<1>(row)) && is_table(row, std::get<1>(row));
+            });
+            if (!known) throw strange(row);
+            for (const std::string& word : words_of(std::get<3>(row)))
+                if (!words.contains(word))
+                    throw strange(fmt::format("the table '{}' is made with '{}'", std::get<1>(row), word));
+        }
+        for (const Row& row : ours)
+            if (std::get<0>(row) == "index" && !found_.contains(row))
+                throw strange(fmt::format("it lacks the index '{}'", std::get<1>(row)));
+    }
+    static std::set<std::string> words_of(std::string_view sql) {
+        std::set<std::string> words;
+        std::string word;
+        for (const char c : sql) {
+            const bool part = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+            if (part) {
+                word += c;
+            } else if (!word.empty()) {
+                words.insert(std::exchange(word, {}));
+            }
+        }
+        return words;
+    }
+
+    Database& database_;
+    std::string_view schema_;
+    const SchemaRows& found_;
+};
+
+}  // namespace
+
+SchemaRows schema_rows(Database& database) {
+    SchemaRows rows;
+    Query row = database.query("SELECT type, name, tbl_name, sql FROM sqlite_schema");
+    while (row.step()) {
+        if (row.text(3) == "CREATE TABLE sqlite_stat1(tbl,idx,stat)") continue;
+        rows.emplace(row.text(0), row.text(1), row.text(2), row.text(3));
+        if (rows.size() > 64) break;  // ours has fewer: it differs already
+    }
+    return rows;
+}
+
+const SchemaRows& our_schema_rows(std::string_view schema) {
+    const auto made = [](const char* text) {
+        Database database = Database::in_memory();
+        database.execute(text);
+        return schema_rows(database);
+    };
+    static const SchemaRows tune = made(tune_schema), trials = made(trials_schema);
+    return schema == tune_schema ? tune : trials;
+}
+
+void require_our_schema(Database& database, std::string_view schema) {
+    const SchemaRows found = schema_rows(database);
+    if (found != our_schema_rows(schema)) SchemaComparison{database, schema, found}.run();
 }
 
 }  // namespace autotune

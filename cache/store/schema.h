@@ -1,7 +1,10 @@
 #ifndef AUTOTUNE_CACHE_STORE_SCHEMA_H
 #define AUTOTUNE_CACHE_STORE_SCHEMA_H
 
+#include <set>
+#include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace autotune {
@@ -23,8 +26,17 @@ extern const char* const trials_schema;
 
 /// The tables that a schema makes.
 std::vector<std::string_view> tables_of(std::string_view schema);
-/// A file of ours that lacks a table would fail in the middle of a search: DatabaseFailure{SQLITE_CORRUPT}.
-void require_tables(Database& database, std::string_view schema);
+
+/// type, name, table and text of everything in a schema. What ANALYZE keeps is left out: it decides nothing.
+using SchemaRows = std::set<std::tuple<std::string, std::string, std::string, std::string>>;
+SchemaRows schema_rows(Database& database);
+/// Those of `schema`, made once.
+const SchemaRows& our_schema_rows(std::string_view schema);
+
+/// A file that lacks a table would fail in the middle of a search, and what it has beside ours may run when it is used:
+/// then throws DatabaseFailure{SQLITE_CORRUPT}. Of today's schema nothing may differ but the order of columns, as after
+/// a migration; a newer one may have more tables, columns and indexes; an older one may lack some.
+void require_our_schema(Database& database, std::string_view schema);
 
 }  // namespace autotune
 #endif

@@ -746,6 +746,78 @@ TEST_F(NamedFile, ThatLacksATableIsReportedAsDamaged) {
 
 // Goal: a question that the file cannot answer is the file's fault in words, not a fault of ours.
 // Method: a table goes after the store was opened.
+// Goal: what somebody put into a schema never runs, and a file that has it is no database of ours, whoever opens it.
+// Method: each kind of thing that SQLite can hold beside plain tables, in a database of records.
+constexpr const char* additions[] = {
+    "CREATE TRIGGER t AFTER INSERT ON record BEGIN DELETE FROM meta; END",
+    "CREATE VIEW v AS SELECT 1",
+    "CREATE TABLE more (x)",
+    "CREATE VIRTUAL TABLE words USING fts5(x)",
+    "CREATE INDEX more ON record (abs(time_ns))",
+    "ALTER TABLE record ADD COLUMN twice INTEGER GENERATED ALWAYS AS (time_ns * 2) VIRTUAL",
+    "ALTER TABLE meta ADD COLUMN more TEXT",
+    "ALTER TABLE import_log ADD COLUMN more TEXT CHECK (length(more) < 9)",
+    "ALTER TABLE import_log RENAME COLUMN policy TO politeness",
+    "DROP INDEX run_by_subject",
+    "DROP TABLE negative; CREATE VIEW negative AS SELECT * FROM record",
+    "DROP TABLE import_log; CREATE TABLE import_log (id INTEGER PRIMARY KEY, source_uuid TEXT NOT NULL COLLATE NOCASE, "
+    "sha256 TEXT NOT NULL, \"when\" INTEGER NOT NULL, policy TEXT NOT NULL, rows_in INTEGER NOT NULL, accepted INTEGER "
+    "NOT NULL, rejected_json TEXT NOT NULL) STRICT",
+    "DROP TABLE import_log; CREATE TABLE import_log (id INTEGER PRIMARY KEY, source_uuid TEXT NOT NULL, sha256 TEXT "
+    "NOT "
+    "NULL, \"when\" INTEGER NOT NULL, policy TEXT NOT NULL, rows_in INTEGER NOT NULL, accepted INTEGER NOT NULL, "
+    "rejected_json TEXT NOT NULL)",
+};
+
+TEST_F(NamedFile, WithMoreThanOurSchemaIsRefusedByReadersAndWritersAndKept) {
+    const std::string plain = [&] {
+        search(*std::make_unique<Store>(Store::open({.path = path_})), start(), {{config(256), 50.0}});
+        return bytes_of(path_);
+    }();
+    for (const char* sql : additions) {
+        write_bytes(path_, plain);
+        execute(path_, sql);
+        const std::string before = bytes_of(path_);
+        for (const Store::Mode mode : {Store::Mode::read, Store::Mode::write}) {
+            for (const bool immutable : {false, true}) {
+                try {
+                    Store::open({.path = path_, .mode = mode, .immutable = immutable});
+                    ADD_FAILURE() << sql;
+                } catch (const Error& error) {
+                    EXPECT_EQ(error.kind(), Error::Kind::store) << sql;
+                    EXPECT_NE(std::string{error.what()}.find("' is damaged: "), std::string::npos) << error.what();
+                }
+            }
+        }
+        EXPECT_EQ(bytes_of(path_), before) << sql;
+    }
+    write_bytes(path_, plain);
+    execute(path_, "ANALYZE");
+    EXPECT_EQ(Store::open({.path = path_}).records({}, today()).size(), 1u) << "statistics decide nothing";
+}
+
+TEST_F(OwnPlace, AFileWithMoreThanOurSchemaIsSetAside) {
+    for (const char* sql : additions) {
+        fs::remove_all(folder_ / "1");
+        { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+        execute(path_, sql);
+        warnings_.clear();
+        search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
+        EXPECT_EQ(files_like("tune.db.broken"), 1u) << sql;
+        EXPECT_FALSE(warnings_.empty()) << sql;
+        EXPECT_EQ(open().records({}, today()).size(), 1u) << sql;
+    }
+}
+
+// Goal: no trigger runs even in a file that gains it while it is open.
+TEST_F(NamedFile, ATriggerThatComesWhileTheFileIsOpenDoesNotRun) {
+    Store store = Store::open({.path = path_});
+    search(store, start(), {{config(256), 50.0}});
+    execute(path_, "CREATE TRIGGER t AFTER INSERT ON record BEGIN DELETE FROM meta; END");
+    search(store, start(2048), {{config(256), 50.0}});
+    EXPECT_NE(text_of(path_, "SELECT count(*) FROM meta"), "0\n");
+}
+
 TEST_F(NamedFile, ThatBreaksWhileItIsReadIsAnErrorOfTheStore) {
     search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
     const Store store = open(Store::Mode::read);

@@ -58,7 +58,7 @@ void die_halfway(Database& database) {
 }
 void grow(Database& database) {
     complete_tune(database);
-    database.execute("CREATE TABLE filler(x); INSERT INTO filler VALUES (zeroblob(4000000))");
+    database.execute("CREATE TABLE filler(x); INSERT INTO filler VALUES (zeroblob(4000000)); DROP TABLE filler");
 }
 void fall_over(Database& database) {
     database.execute("DELETE FROM record");
