@@ -27,8 +27,15 @@ RunSummary RunKeeper::finish(const RunEnd& end) {
     try {
         RunSummary summary = store_->finish_run(run_, end);
         if (!spare_) return summary;
-        // There may be room by now.
-        summary.records = wanted_->put(spare_->records({}, {}));
+        // There may be room by now. A run that left nothing is not in the database either.
+        std::vector<Record> records = spare_->records({}, {});
+        const std::vector<Record> predictions = spare_->records({.predicted = true}, {});
+        if (records.empty() && predictions.empty()) return {};
+        records.insert(records.end(), predictions.begin(), predictions.end());
+        const std::size_t standing = wanted_->put(records);
+        summary.records = predictions.empty() ? standing : 0;
+        summary.predictions = predictions.empty() ? 0 : standing;
+        summary.kept_better = standing == 0;
         trouble_.reset();
         return summary;
     } catch (const Error& e) {

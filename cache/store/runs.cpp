@@ -119,19 +119,23 @@ RunSummary Store::finish_run(RunId id, const RunEnd& end) {
         impl_->active.erase(id);
     } catch (const Error& error) {
         impl_->active.erase(id);
-        if (error.kind() != Error::Kind::store || records.empty() || impl_->opened.path.empty()) throw;
-        const fs::path file = write_spool(spool_folder(impl_->opened.path), records);
-        if (file.empty())
-            throw Error{Error::Kind::store, fmt::format("{}, and neither could a spool file be written", error.what()),
-                        error.help()};
-        throw Error{Error::Kind::store,
-                    fmt::format("{}, so {} in '{}'", error.what(),
-                                records.size() == 1 ? "1 record waits" : fmt::format("{} records wait", records.size()),
-                                shown(file)),
-                    "the next run that writes here takes them along"};
+        impl_->keep_refused(error, records);
     }
     if (impl_->opened.where == Opened::Where::spool) impl_->spool(records);
     return summary;
+}
+
+void Store::Impl::keep_refused(const Error& error, std::span<const Record> records) {
+    if (error.kind() != Error::Kind::store || records.empty() || opened.path.empty()) throw Error{error};
+    const fs::path file = write_spool(spool_folder(opened.path), records);
+    if (file.empty())
+        throw Error{Error::Kind::store, fmt::format("{}, and neither could a spool file be written", error.what()),
+                    error.help()};
+    throw Error{Error::Kind::store,
+                fmt::format("{}, so {} in '{}'", error.what(),
+                            records.size() == 1 ? "1 record waits" : fmt::format("{} records wait", records.size()),
+                            shown(file)),
+                "the next run that writes here takes them along"};
 }
 
 void Store::Impl::spool(std::span<const Record> records) {

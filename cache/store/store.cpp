@@ -234,13 +234,23 @@ std::size_t Store::Impl::put_rows(std::span<const Record> records) {
     return standing;
 }
 
+std::size_t Store::Impl::put(std::span<const Record> records) {
+    std::size_t standing = 0;
+    write(false, [&] {
+        remove_broken();
+        standing = put_rows(records);
+        if (standing > 0) count_generation();
+    });
+    return standing;
+}
+
 std::size_t Store::put(std::span<const Record> records) {
     std::size_t standing = 0;
-    impl_->write(false, [&] {
-        impl_->remove_broken();
-        standing = impl_->put_rows(records);
-        if (standing > 0) impl_->count_generation();
-    });
+    try {
+        standing = impl_->put(records);
+    } catch (const Error& error) {
+        impl_->keep_refused(error, records);
+    }
     if (impl_->opened.where == Opened::Where::spool) impl_->spool(records);
     return standing;
 }
@@ -308,7 +318,7 @@ std::size_t Store::fold_spools() {
     std::size_t count = 0;
     if (!impl_->opened.may_write) return count;
     impl_->read_spools([&](const fs::path& file, const SpoolContents& contents) {
-        put(contents.records);
+        impl_->put(contents.records);  // refused, they are in a spool file already
         count += contents.records.size();
         std::error_code error;
         if (contents.refused == 0)

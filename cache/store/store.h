@@ -194,7 +194,7 @@ public:
     /// records that the total order ranks higher stays. What was timed is no negative any more.
     RunSummary finish_run(RunId run, const RunEnd& end);
     /// Puts records of elsewhere (a spool, an import) under the same rule; returns how many of them now stand. Where
-    /// records go to spool files, so do these.
+    /// records go to spool files, so do these; and where the file takes none, which throws Error{store} all the same.
     std::size_t put(std::span<const Record> records);
     /// Nothing happens where nothing is stored of the device or the problem: so nothing can be dispatched wrongly.
     /// Throws Error{store} where records go to spool files, which hold none of these, and so does what strikes one.

@@ -71,6 +71,7 @@ struct Store::Impl {
     }
     void recover(bool in_trials);
     std::size_t put_rows(std::span<const Record> records);
+    std::size_t put(std::span<const Record> records);
     void remove(const RecordKey& key);
     void remove_broken();
     void count_generation() { tune().query("UPDATE meta SET value = value + 1 WHERE key = 'generation'").run(); }
@@ -94,6 +95,8 @@ struct Store::Impl {
     bool make_room_for_predictions(const ActiveRun& run, const Record& best);
     void store_end(const ActiveRun& run, const std::vector<Record>& records, RunSummary& summary);
     void spool(std::span<const Record> records);
+    /// Puts what the file refused into a spool file, where it can be, and throws the error with what became of it.
+    [[noreturn]] void keep_refused(const Error& error, std::span<const Record> records);
     std::vector<std::pair<Config, Outcome>> known(const RunStart& start, bool predicted);
 };
 
