@@ -137,9 +137,10 @@ std::string json_summary(const Instance& instance, const DeviceIdentity& device,
     if (tuning.default_result) fields["default"] = ranked(*tuning.default_result);
     fields["ranking"] = Json::array();
     for (const Ranked& finalist : tuning.ranking) fields["ranking"].push_back(ranked(finalist));
-    if (!stored.lost.empty())
-        fields["not_stored"] = stored.lost;
-    else if (!stored.path.empty())
+    const std::string why = why_not_stored(tuning, stored);
+    if (!why.empty())
+        fields["not_stored"] = why;
+    else
         fields["stored"] = {{"path", stored.path}, {"records", stored.records}, {"kept_better", stored.kept_better}};
     return json_event("summary", fields);
 }

@@ -180,6 +180,16 @@ std::string trial_line(const Trial& trial) {
                        o.reason);
 }
 
+std::string why_not_stored(const Tuning& tuning, const Stored& stored) {
+    if (!stored.lost.empty()) return stored.lost;
+    if (stored.path.empty()) return "the database is in memory";
+    if (stored.records || stored.kept_better) return {};
+    if (!tuning.best) return "no config passed";
+    if (tuning.tried + tuning.resumed <= 1 && tuning.space_size > 1)
+        return "only the default was tried, which is no search; a larger --budget tries more";
+    return "every finalist was disturbed, by another process or by the clock";
+}
+
 std::string summary(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning,
                     const Stored& stored) {
     std::string text = fmt::format("{} {} on {}{}\n", instance.op().name, instance.problem().text(), device.name,
@@ -188,13 +198,12 @@ std::string summary(const Instance& instance, const DeviceIdentity& device, cons
             took_row(tuning);
     if (!tuning.stopped.empty()) text += fmt::format("  {:<10} {}\n", "stopped", tuning.stopped);
     if (!stored.lost.empty()) return text + "not stored\n";
-    if (stored.path.empty()) return text + "not stored: the database is in memory\n";
+    if (const std::string why = why_not_stored(tuning, stored); !why.empty())
+        return text + fmt::format("not stored: {}\n", why);
     if (stored.records)
         text += fmt::format("stored in {}\n", stored.path);
-    else if (stored.kept_better)
-        text += fmt::format("not stored: {} holds a more trustworthy record of this problem\n", stored.path);
     else
-        text += "not stored: every finalist was disturbed, by another process or by the clock\n";
+        text += fmt::format("not stored: {} holds a more trustworthy record of this problem\n", stored.path);
     return text + fmt::format("next: autotune query {} --as cpp\n", instance.op().name);
 }
 

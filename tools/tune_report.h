@@ -36,6 +36,9 @@ struct Stored {
     std::string lost;  ///< why they went nowhere after all; empty: they are there
 };
 
+/// Why a search left nothing in the database; empty: something of it, or better, is there.
+std::string why_not_stored(const Tuning& tuning, const Stored& stored);
+
 /// The block at the end of a search that found something.
 std::string summary(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning, const Stored& stored);
 

@@ -50,6 +50,17 @@ TEST_F(RecordsCommandLine, VerifyPreparesTheAlignmentAndLayoutThatWereTuned) {
     EXPECT_NE(r.out.find("x.align=8"), std::string::npos) << r.out;
 }
 
+TEST_F(RecordsCommandLine, ASearchThatTriedTheDefaultAloneSaysThatThisIsWhyNothingIsStored) {
+    const std::string words = "tune softmax rows=8,cols=8,dtype=f32 --budget 1 ";
+    const Answer r = scripted(words);
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_NE(r.out.find("not stored: only the default was tried"), std::string::npos) << r.out;
+    EXPECT_EQ(r.out.find("next: "), std::string::npos) << "a query finds nothing: " << r.out;
+    const json summary = scripted(words + "--json --fresh").lines().back();
+    EXPECT_NE(summary["not_stored"].get<std::string>().find("only the default"), std::string::npos) << summary;
+    EXPECT_FALSE(summary.contains("stored"));
+}
+
 TEST_F(RecordsCommandLine, WhatPassesVerifyIsVerifiedFromThenOn) {
     tune(pitched);
     const auto states = [&] {
