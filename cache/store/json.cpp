@@ -1,6 +1,6 @@
 #include "cache/store/json.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
@@ -103,13 +103,25 @@ json parse_json(std::string_view text) {
     return json::parse(text);
 }
 
+WholeNumber whole(const json& in, const char* name) {
+    if (in.is_number_unsigned()) return {.positive = in.get<std::uint64_t>(), .name = name};
+    if (in.is_number_integer()) return {.negative = in.get<std::int64_t>(), .name = name};
+    throw Error{Error::Kind::usage, fmt::format("its {} is no whole number", name)};
+}
+
+void WholeNumber::throw_out_of_range() const {
+    throw Error{Error::Kind::usage,
+                fmt::format("its {} is {}, which no {} is", name,
+                            negative < 0 ? fmt::to_string(negative) : fmt::to_string(positive), name)};
+}
+
 json to_json(const Value& value) {
     return std::visit([](const auto& held) { return json(held); }, value);
 }
 
 Value value_from_json(const json& in) {
     if (in.is_boolean()) return in.get<bool>();
-    if (in.is_number_integer()) return in.get<std::int64_t>();
+    if (in.is_number_integer()) return std::int64_t{whole(in, "value")};
     if (in.is_number_float()) return in.get<double>();
     if (in.is_string()) return in.get<std::string>();
     // Not what it is: one that is nested deep takes a stack to print.
@@ -147,22 +159,32 @@ json device_attributes(const DeviceIdentity& device) {
             {"max_grid", {limits.max_grid_x, limits.max_grid_y, limits.max_grid_z}}};
 }
 
+namespace {
+
+template <class Number>
+Number whole_or(const json& in, const char* name, Number fallback) {
+    const auto found = in.find(name);
+    return found == in.end() ? fallback : Number{whole(*found, name)};
+}
+
+}  // namespace
+
 void read_device_attributes(const json& in, DeviceIdentity& device) {
-    device.memory_khz = in.value("memory_khz", 0);
+    device.memory_khz = whole_or(in, "memory_khz", 0);
     device.uuid = in.value("uuid", std::string{});
-    device.driver_version = in.value("driver_version", 0);
+    device.driver_version = whole_or(in, "driver_version", 0);
     device.driver = in.value("driver", std::string{});
     device.emulated = in.value("emulated", false);
     DeviceLimits& limits = device.limits;
-    limits.warp = in.value("warp", limits.warp);
-    limits.max_threads = in.value("max_threads", limits.max_threads);
-    limits.reserved_shared = in.value("reserved_shared", limits.reserved_shared);
-    limits.blocks_per_sm_limit = in.value("blocks_per_sm_limit", limits.blocks_per_sm_limit);
-    limits.memory_bytes = in.value("memory_bytes", limits.memory_bytes);
+    limits.warp = whole_or(in, "warp", limits.warp);
+    limits.max_threads = whole_or(in, "max_threads", limits.max_threads);
+    limits.reserved_shared = whole_or(in, "reserved_shared", limits.reserved_shared);
+    limits.blocks_per_sm_limit = whole_or(in, "blocks_per_sm_limit", limits.blocks_per_sm_limit);
+    limits.memory_bytes = whole_or(in, "memory_bytes", limits.memory_bytes);
     if (const auto grid = in.find("max_grid"); grid != in.end() && grid->size() == 3) {
-        grid->at(0).get_to(limits.max_grid_x);
-        grid->at(1).get_to(limits.max_grid_y);
-        grid->at(2).get_to(limits.max_grid_z);
+        limits.max_grid_x = whole(grid->at(0), "max_grid");
+        limits.max_grid_y = whole(grid->at(1), "max_grid");
+        limits.max_grid_z = whole(grid->at(2), "max_grid");
     }
 }
 
@@ -172,27 +194,27 @@ DeviceIdentity device_from_json(const json& in) {
     in.at("fp").get_to(device.fp);
     in.at("name").get_to(device.name);
     in.at("vendor").get_to(device.vendor);
-    in.at("bandwidth_gbs").get_to(device.bandwidth_gbs);
-    in.at("core_khz").get_to(device.core_khz);
+    device.bandwidth_gbs = whole(in.at("bandwidth_gbs"), "bandwidth_gbs");
+    device.core_khz = whole(in.at("core_khz"), "core_khz");
     in.at("ecc").get_to(device.ecc);
     in.at("mig").get_to(device.mig);
     in.at("pci_id").get_to(device.pci_id);
-    in.at("cc").get_to(device.limits.cc);
-    in.at("sm_count").get_to(device.limits.sm_count);
-    in.at("max_shared").get_to(device.limits.max_shared);
-    in.at("shared_per_sm").get_to(device.limits.shared_per_sm);
-    in.at("registers_per_sm").get_to(device.limits.registers_per_sm);
-    in.at("threads_per_sm").get_to(device.limits.threads_per_sm);
-    in.at("l2_bytes").get_to(device.limits.l2_bytes);
+    device.limits.cc = whole(in.at("cc"), "cc");
+    device.limits.sm_count = whole(in.at("sm_count"), "sm_count");
+    device.limits.max_shared = whole(in.at("max_shared"), "max_shared");
+    device.limits.shared_per_sm = whole(in.at("shared_per_sm"), "shared_per_sm");
+    device.limits.registers_per_sm = whole(in.at("registers_per_sm"), "registers_per_sm");
+    device.limits.threads_per_sm = whole(in.at("threads_per_sm"), "threads_per_sm");
+    device.limits.l2_bytes = whole(in.at("l2_bytes"), "l2_bytes");
     return device;
 }
 
 Environment environment_from_json(const json& in) {
-    return {.nvrtc_major = in.at("nvrtc_major"),
-            .nvrtc_minor = in.at("nvrtc_minor"),
+    return {.nvrtc_major = whole(in.at("nvrtc_major"), "nvrtc_major"),
+            .nvrtc_minor = whole(in.at("nvrtc_minor"), "nvrtc_minor"),
             .driver = in.at("driver"),
-            .runtime = in.at("runtime"),
-            .emulator = in.at("emulator"),
+            .runtime = whole(in.at("runtime"), "runtime"),
+            .emulator = whole(in.at("emulator"), "emulator"),
             .tool_version = in.at("tool_version"),
             .os = in.at("os")};
 }
@@ -202,7 +224,7 @@ TemplateIdentity template_from_json(const json& in) {
             .variant = in.at("variant"),
             .source_hash = in.at("source_hash"),
             .space_hash = in.at("space_hash"),
-            .abi = in.at("abi"),
+            .abi = whole(in.at("abi"), "abi"),
             .manifest = in.at("manifest")};
 }
 
@@ -211,11 +233,11 @@ RunInfo run_from_json(const json& in) {
     if (!effort) throw Error{Error::Kind::usage, fmt::format("'{}' is no effort", in.at("effort").get<std::string>())};
     return {.uuid = in.at("uuid"),
             .strategy = in.at("strategy"),
-            .seed = in.at("seed"),
+            .seed = whole(in.at("seed"), "seed"),
             .budget = in.at("budget"),
             .effort = *effort,
             .clock_policy = in.at("clock_policy"),
-            .locked_mhz = in.at("locked_mhz"),
+            .locked_mhz = whole(in.at("locked_mhz"), "locked_mhz"),
             .power_w = in.at("power_w"),
             .temperature_max = in.at("temp_max"),
             .l2_policy = in.at("l2_policy"),
@@ -224,8 +246,8 @@ RunInfo run_from_json(const json& in) {
             .tolerance = in.at("tolerance"),
             .host_hash = in.at("host_hash"),
             .origin = in.at("origin"),
-            .started = in.at("started"),
-            .ended = in.at("ended")};
+            .started = whole(in.at("started"), "started"),
+            .ended = whole(in.at("ended"), "ended")};
 }
 
 std::string to_line(const Record& r) {
@@ -270,21 +292,21 @@ Record record_from_line(std::string_view line) {
         r.environment = environment_from_json(in.at("env"));
         r.run = run_from_json(in.at("run"));
         r.config = config_from_json(r.source.variant, in.at("config"));
-        r.rank = in.at("rank");
+        r.rank = whole(in.at("rank"), "rank");
         r.time_us = in.at("time_us");
         r.low_us = in.at("low_us");
         r.high_us = in.at("high_us");
-        r.samples = in.at("samples");
-        r.evaluated = in.at("evaluated");
-        r.space_size = in.at("space_size");
+        r.samples = whole(in.at("samples"), "samples");
+        r.evaluated = whole(in.at("evaluated"), "evaluated");
+        r.space_size = whole(in.at("space_size"), "space_size");
         const auto verified = verified_named(in.at("verified").get<std::string>());
         if (!verified) throw Error{Error::Kind::usage, "the line's 'verified' is no word of ours"};
         r.verified = *verified;
         r.max_error = in.at("max_error");
-        r.tuned_at = in.at("tuned_at");
+        r.tuned_at = whole(in.at("tuned_at"), "tuned_at");
         r.model_version = in.at("model_version");
         if (in.contains("default_us")) r.default_us = in.at("default_us").get<double>();
-        if (crc_of(r) != in.at("crc").get<std::uint32_t>())
+        if (const std::uint32_t crc = whole(in.at("crc"), "crc"); crc_of(r) != crc)
             throw Error{Error::Kind::usage, fmt::format("the checksum of a record of '{}' fails", r.source.op)};
         return r;
     } catch (const json::exception& e) {

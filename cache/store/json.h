@@ -1,9 +1,12 @@
 #ifndef AUTOTUNE_CACHE_STORE_JSON_H
 #define AUTOTUNE_CACHE_STORE_JSON_H
 
+#include <concepts>
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "cache/store/record.h"
 
@@ -15,6 +18,24 @@ namespace autotune {
 inline constexpr int deepest_nesting = 16;
 /// Throws Error{usage} for a text that is nested deeper, nlohmann::json::parse_error for one that is no JSON.
 nlohmann::json parse_json(std::string_view text);
+
+/// A whole number as it is read, for whatever type takes it: Error{usage} where it does not fit in there.
+struct WholeNumber {
+    std::uint64_t positive = 0;
+    std::int64_t negative = 0;  ///< 0: it is not below 0
+    const char* name = "";      ///< of the field, for a message
+
+    template <std::integral Number>
+    operator Number() const {  // NOLINT(google-explicit-constructor): the field says its type
+        if (negative < 0 ? !std::in_range<Number>(negative) : !std::in_range<Number>(positive)) throw_out_of_range();
+        return negative < 0 ? static_cast<Number>(negative) : static_cast<Number>(positive);
+    }
+
+private:
+    [[noreturn]] void throw_out_of_range() const;
+};
+/// Throws Error{usage} for what is no whole number.
+WholeNumber whole(const nlohmann::json& json, const char* name);
 
 nlohmann::json to_json(const Value& value);
 Value value_from_json(const nlohmann::json& json);
@@ -31,7 +52,8 @@ void read_problem_json(const nlohmann::json& json, ProblemIdentity& problem);
 nlohmann::json device_attributes(const DeviceIdentity& device);
 void read_device_attributes(const nlohmann::json& json, DeviceIdentity& device);
 
-// The parts of a line. Whole numbers are taken as they come: whoever does not trust the line looks at them first.
+// The parts of a line. A whole number that its field cannot hold is refused; whether it makes sense is for others to
+// say.
 DeviceIdentity device_from_json(const nlohmann::json& json);
 Environment environment_from_json(const nlohmann::json& json);
 TemplateIdentity template_from_json(const nlohmann::json& json);

@@ -43,7 +43,8 @@ const json& few(const json& in) {
 template <class Number>
 std::vector<std::pair<std::string, Number>> numbers_from(const json& in) {
     std::vector<std::pair<std::string, Number>> out;
-    for (const json& pair : few(in)) out.emplace_back(pair.at(0).get<std::string>(), pair.at(1).get<Number>());
+    for (const json& pair : few(in))
+        out.emplace_back(pair.at(0).get<std::string>(), Number{whole(pair.at(1), "number")});
     return out;
 }
 
@@ -68,8 +69,8 @@ StoredMiss miss_from_line(std::string_view line) {
                     .align = numbers_from<int>(in.at("align")),
                     .device_fp = in.at("device"),
                     .device = in.at("device_name"),
-                    .processes = in.at("processes"),
-                    .last = in.at("last")};
+                    .processes = whole(in.at("processes"), "processes"),
+                    .last = whole(in.at("last"), "last")};
     for (const json& pair : few(in.at("fields")))
         miss.fields.emplace_back(pair.at(0).get<std::string>(), autotune::value_from_json(pair.at(1)));
     return miss;

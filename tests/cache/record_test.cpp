@@ -159,6 +159,20 @@ TEST(RecordLine, RefusesWhatIsNestedDeep) {
     EXPECT_THROW(record_from_line(std::string(1 << 20, '[')), Error);
 }
 
+TEST(RecordLine, RefusesNumbersThatTheirFieldsCannotHold) {
+    const std::string line = to_line(record(1024, 10));
+    for (const auto& [from, to] : {std::pair{"\"cc\":90", "\"cc\":4294967386"},
+                                   {"\"rank\":0", "\"rank\":4294967296"},
+                                   {"\"rank\":0", "\"rank\":0.5"},
+                                   {"\"seed\":7", "\"seed\":-1"},
+                                   {"\"VEC\",4", "\"VEC\",18446744073709551615"}}) {
+        std::string changed = line;
+        const std::size_t at = changed.find(from);
+        ASSERT_NE(at, std::string::npos) << from << " in " << line;
+        EXPECT_THROW(record_from_line(changed.replace(at, std::string_view{from}.size(), to)), Error) << to;
+    }
+}
+
 TEST(RecordLine, BracketsInATextNestNothing) {
     Record record = samples::record(1024, 50.0);
     record.run.reference = std::string(100, '[') + "\\\"" + std::string(100, '{');
