@@ -7,7 +7,8 @@
 namespace autotune {
 
 /// Whether a text holds what steers a terminal: control characters but tab and line breaks, DEL, and C1, which UTF-8
-/// writes as c2 80 to c2 9f. Texts of op files and databases come back in messages and tables, and could forge them.
+/// writes as c2 80 to c2 9f, and Unicode's marks that turn a text around, break its line or are not seen. Texts of op
+/// files and databases come back in messages and tables, and could forge them.
 bool steers_a_terminal(std::string_view text) noexcept;
 
 /// The text with a question mark in place of each such character.
