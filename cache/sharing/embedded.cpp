@@ -82,7 +82,7 @@ private:
         if (is_new) {
             at->second.value = described(r.device);
             at->second.crc = crc32(r.device.fp);
-            at->second.refused = judge_.objection(at->second.value);
+            at->second.refused = judge_.objection_in_part(at->second.value);
         }
         return &at->second;
     }

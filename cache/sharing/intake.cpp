@@ -54,7 +54,7 @@ std::string Intake::refusal(const IncomingRow& row) const {
         if (!reason->empty()) return *reason;
     if (const char* reason = row.figures.objection()) return reason;
     if (row.crc && crc_of_incoming(row, row.run->crc) != *row.crc) return "its checksum fails";
-    if (row.run->device != row.device) return "its run was on another GPU";
+    if (row.run->device->value.fp != row.device->value.fp) return "its run was on another GPU";
     if (!row.predicted && (row.run->environment->value.nvrtc_major != row.figures.nvrtc_major ||
                            row.run->environment->value.nvrtc_minor != row.figures.nvrtc_minor))
         return "its run had another NVRTC";
@@ -70,6 +70,8 @@ std::string Intake::settle(IncomingRow& row) {
         row.config->id = intern(db_, row.source->value.op, row.config->value);
         configs_.emplace(row.config->id, row.config->hash);
     }
+    // Lines may tell one GPU in two ways: the row's own is the one that was judged and settled.
+    row.run->device = row.device;
     if (row.run->environment->id == 0) row.run->environment->id = intern(db_, row.run->environment->value);
     if (row.run->id == 0) return settle_run(*row.run, row);
     return {};

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 
+#include "device/identity.h"
 #include "tuner/model/hashing.h"
 #include "tuner/model/key_reader.h"
 #include "tuner/model/printable.h"
@@ -118,6 +119,13 @@ void append_json(std::string& json, const Value& value) {
 }  // namespace
 
 std::string Judge::objection(const DeviceIdentity& d) const {
+    std::string why = objection_in_part(d);
+    // Records count for every GPU of the fingerprint: it has to be that of the figures which decide about them.
+    if (why.empty() && fingerprint(d) != d.fp) why = "its GPU's fingerprint is not that of its figures";
+    return why;
+}
+
+std::string Judge::objection_in_part(const DeviceIdentity& d) const {
     const DeviceLimits& l = d.limits;
     if (!hex(d.fp, 64)) return "its GPU's fingerprint is none";
     for (const std::string* text : {&d.name, &d.vendor, &d.mig, &d.pci_id, &d.uuid, &d.driver})

@@ -19,6 +19,8 @@ public:
     explicit Judge(const OpSet& ops) : ops_{ops} {}
 
     std::string objection(const DeviceIdentity& device) const;
+    /// The same of one that is told in part, as in a program: its fingerprint is not compared with its figures.
+    std::string objection_in_part(const DeviceIdentity& device) const;
     std::string objection(const Environment& environment) const;
     /// `hash`: what its file says that it is. The manifest becomes that of the local variant where that is the same.
     std::string objection(TemplateIdentity& source, std::string_view hash) const;

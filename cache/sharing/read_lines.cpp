@@ -248,7 +248,9 @@ public:
             part.crc = crc32(part.hash);
             return judge_.objection(part.value);
         });
-        return run->environment == environment ? run : &mismatch(device, environment);
+        // A text that is no run has none.
+        const bool same = run->environment && run->environment->hash == environment->hash;
+        return same ? run : &mismatch(device, environment);
     }
 
 private:

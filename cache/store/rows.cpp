@@ -137,8 +137,18 @@ std::int64_t intern(Database& database, std::string_view op, const Config& confi
 }
 
 void mend(Database& database, std::int64_t id, const DeviceIdentity& d) {
-    if (Entities{database}.device(id)) return;
-    database.query("UPDATE device SET attrs_json = ? WHERE id = ?").bind(attributes_text(d), id).run();
+    Entities entities{database};
+    const auto* there = entities.device(id);
+    if (there && there->value.name == d.name && there->value.vendor == d.vendor && there->value.mig == d.mig &&
+        there->value.pci_id == d.pci_id && there->value.core_khz == d.core_khz && there->value.ecc == d.ecc &&
+        attributes_text(there->value) == attributes_text(d))
+        return;
+    database
+        .query(
+            "UPDATE device SET name = ?, vendor = ?, mig = ?, pci_id = ?, core_khz = ?, ecc = ?, attrs_json = ? "
+            "WHERE id = ?")
+        .bind(d.name, d.vendor, d.mig, d.pci_id, d.core_khz, d.ecc, attributes_text(d), id)
+        .run();
 }
 
 void mend(Database& database, std::int64_t id, const Environment& e) {

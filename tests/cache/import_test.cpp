@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 
 #include "autotune/error.h"
 #include "cache/sharing/exports.h"
@@ -227,8 +228,47 @@ TEST(Import, FiguresThatNoSearchLeavesAreRefused) {
         EXPECT_THAT(refusal_of(changed_line(from, to)), HasSubstr("none")) << to;
 }
 
+// Goal: nobody's record counts for a GPU that its figures do not describe, and no number becomes another one on its
+// way.
+TEST(Import, AFingerprintOfOtherFiguresIsRefused) {
+    const std::string why = "its GPU's fingerprint is not that of its figures";
+    for (const auto& [from, to] : {std::pair{"\"cc\":90", "\"cc\":75"},
+                                   {"\"sm_count\":132", "\"sm_count\":1"},
+                                   {"\"bandwidth_gbs\":4890", "\"bandwidth_gbs\":490"},
+                                   {"\"vendor\":\"nvidia\"", "\"vendor\":\"other\""}})
+        EXPECT_EQ(refusal_of(changed_line(from, to)), why) << to;
+    EXPECT_EQ(refusal_of(poisoned("UPDATE device SET sm = 131")), why);
+}
+
+TEST(Import, ANumberThatItsFieldCannotHoldIsRefused) {
+    for (const auto& [from, to] : {std::pair{"\"cc\":90", "\"cc\":4294967386"},
+                                   {"\"seed\":7", "\"seed\":-1"},
+                                   {"\"warp\":32", "\"warp\":-4294967264"},
+                                   {"\"nvrtc_major\":13", "\"nvrtc_major\":4294967309"},
+                                   {"\"max_grid\":[", "\"max_grid\":[1099511627776,0,-1],\"was\":["}})
+        EXPECT_THAT(refusal_of(changed_line(from, to)), HasSubstr(", which no ")) << to;
+}
+
+// Goal: what an import takes does not depend on the order of its lines. Method: two lines of one run whose GPU is told
+// in two ways, one of them with another name.
+TEST(Import, TwoLinesOfOneRunMayTellTheirGpuInTwoWays) {
+    const Record one = shared_record(1024, 10);
+    Record other = shared_record(2048, 20);
+    other.run = one.run;
+    other.device.name = "NVIDIA H200 NVL";
+    std::set<std::string> ends;
+    for (const auto& records : {std::vector{one, other}, std::vector{other, one}}) {
+        Store store = Store::in_memory();
+        const TakenIn taken = import_of(store, lines_bytes(records));
+        EXPECT_EQ(taken.refused, 0u) << taken.named.front().reason;
+        ends.insert(exported(store));
+    }
+    EXPECT_EQ(ends.size(), 1u);
+}
+
 TEST(Import, TextsThatSteerATerminalAreRefused) {
-    for (const std::string text : {"evil\\u001b[2J", "a\\nb", "a\\u009bb"})
+    for (const std::string text :
+         {"evil\\u001b[2J", "a\\nb", "a\\u009bb", "a\\u202eb", "a\\u2028b", "\\ufeffa", "a\\u2066b"})
         EXPECT_THAT(refusal_of(changed_line("\"name\":\"NVIDIA H200\"", "\"name\":\"" + text + "\"")),
                     HasSubstr("its GPU is called"));
     EXPECT_THAT(refusal_of(poisoned("UPDATE run SET strategy = 'x' || char(27) || '[31m'")),

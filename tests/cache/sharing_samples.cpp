@@ -3,6 +3,7 @@
 #include "cache/sharing/exports.h"
 #include "cache/store/file.h"
 #include "cache/store/json.h"
+#include "device/identity.h"
 #include "tests/support/made_up_op.h"
 #include "tuner/model/hashing.h"
 
@@ -34,13 +35,18 @@ const OpSet& shared_ops() {
     return ops;
 }
 
+DeviceIdentity with_fingerprint(DeviceIdentity device) {
+    device.fp = fingerprint(device);
+    return device;
+}
+
 Config shared_config(std::int64_t threads, std::int64_t vec, const std::string& mode) {
     return {.variant = "vector", .values = {{"THREADS", threads}, {"VEC", vec}, {"MODE", mode}}};
 }
 
 Record shared_record(std::int64_t n, double time_us, const std::string& run, int rank) {
     const Op& op = shared_ops().find("scale");
-    Record r{.device = device(std::string(64, 'a')),
+    Record r{.device = with_fingerprint(device()),
              .source = template_of(op, op.variants.front()),
              .problem = problem_of(Instance::make(op, {{"n", n}}, made_up_limits())),
              .environment = environment(),

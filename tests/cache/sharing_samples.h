@@ -15,6 +15,8 @@ namespace autotune::samples {
 
 /// An op "scale" of two variants, 'vector' (THREADS, VEC, MODE) and 'naive' (THREADS).
 const OpSet& shared_ops();
+/// The same GPU with the fingerprint of its figures.
+DeviceIdentity with_fingerprint(DeviceIdentity device);
 /// A sound record of it, as a search leaves it. `run` names the run, also its uuid.
 Record shared_record(std::int64_t n, double time_us, const std::string& run = "a", int rank = 0);
 Config shared_config(std::int64_t threads, std::int64_t vec = 1, const std::string& mode = "plain");

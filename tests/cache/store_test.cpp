@@ -120,6 +120,21 @@ TEST(Store, ATextFieldMayHoldAnyBytes) {
     EXPECT_EQ(store.records({}, today()).front().problem.key, odd.problem.key);
 }
 
+TEST(Store, AGpuOfHereIsDescribedAsItIsHereWhateverWasTakenInOfIt) {
+    Store store = Store::in_memory();
+    Record taken = record(1024, 40.0);
+    taken.device.name = "another name";
+    taken.device.limits.max_threads = 1;
+    taken.device.limits.memory_bytes = 1;
+    store.put({&taken, 1});
+    search(store, start(2048), {{config(256), 50.0}});
+    const std::vector<DeviceIdentity> devices = store.devices();
+    ASSERT_EQ(devices.size(), 1u);
+    EXPECT_EQ(devices[0].name, device().name);
+    EXPECT_EQ(devices[0].limits.max_threads, device().limits.max_threads);
+    EXPECT_EQ(devices[0].limits.memory_bytes, device().limits.memory_bytes);
+}
+
 TEST(Store, ABetterSetOfRecordsStays) {
     Store store = Store::in_memory();
     search(store, start(), {{config(256), 50.0}, {config(128), 50.5}});

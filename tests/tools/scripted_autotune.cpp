@@ -90,8 +90,8 @@ int run(const Request& request, std::chrono::milliseconds pause) {
     Console console{request.console};
     const BenchSource source{.gpus =
                                  [](const Session&) {
-                                     DeviceIdentity device{
-                                         .fp = std::string(64, 'a'), .name = "made up", .limits = made_up_limits()};
+                                     DeviceIdentity device{.name = "made up", .limits = made_up_limits()};
+                                     device.fp = fingerprint(device);
                                      return std::vector<PresentGpu>{{.ordinal = 0, .identity = device}};
                                  },
                              .bench = [&](const Session&, const PresentGpu&) { return bench(pause); }};

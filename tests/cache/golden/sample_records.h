@@ -4,7 +4,7 @@
 #include <autotune/embedded_records.h>
 
 inline constexpr autotune::EmbeddedDevice sample_records_gpu_1{
-    .fp = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    .fp = "f8364dd29fcc13e7934b96b824c9a39feb580a58448b0db5530f5d3725e31281",
     .name = "NVIDIA H200",
     .cc = 90,
     .sm_count = 132,
