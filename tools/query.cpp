@@ -186,6 +186,9 @@ int run_query(const Request& request, Console& console) {
         records = store.records(query, session.today(ops));
         if (!records.empty()) console.warning("nothing was measured: what follows is PREDICTED by an emulator");
     }
+    if (const std::size_t left_out = store.left_out())
+        console.warning(fmt::format("{} left out", format_count(left_out, "damaged record is", "damaged records are")),
+                        "autotune db check");
     if (records.empty())
         throw Error{Error::Kind::nothing_found,
                     fmt::format("{} holds no record{} that matches",

@@ -23,7 +23,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-Error refused_file(std::string_view name, const std::string& why, const std::string& help = {}) {
+constexpr std::string_view imported_help =
+    "name a file that autotune db export or autotune db bundle has made, or a tune.db";
+
+Error refused_file(std::string_view name, const std::string& why,
+                   const std::string& help = std::string{imported_help}) {
     return Error{Error::Kind::usage, fmt::format("'{}' is not taken in: {}", name, why), help};
 }
 
@@ -43,7 +47,8 @@ void require_our_header(const std::vector<std::byte>& bytes, std::string_view na
     const int schema = big_endian_at(bytes, 60);
     if (schema != schema_version)
         throw refused_file(name, fmt::format("it has schema {}, this program reads {}", schema, schema_version),
-                           schema > schema_version ? "update autotune, or ask for an export as JSON lines" : "");
+                           schema > schema_version ? "update autotune, or ask for an export as JSON lines"
+                                                   : "ask for an export by a program of today");
 }
 
 /// Reading, and the functions that our own questions need.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "cache/store/store_impl.h"
 #include "cache/store/trials.h"
@@ -91,6 +92,8 @@ std::vector<Record> Store::records(const RecordQuery& query, const Today& today)
                       records.end());
     return records;
 }
+
+std::size_t Store::left_out() const { return std::set<RecordKey>{impl_->broken.begin(), impl_->broken.end()}.size(); }
 
 std::optional<Record> Store::record(const RecordKey& key, const Today& today) const {
     std::optional<Record> record = impl_->ask([&] { return record_at(impl_->tune(), key); });

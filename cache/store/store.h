@@ -211,6 +211,8 @@ public:
     /// Best first by the total order within each problem; rows whose checksum fails are left out.
     std::vector<Record> records(const RecordQuery& query, const Today& today) const;
     std::optional<Record> record(const RecordKey& key, const Today& today) const;
+    /// How many rows records() and scan() left out since the last write, as their checksums fail; check() names them.
+    std::size_t left_out() const;
     /// The same rows in no order and without copies. `where` and `winners_only` are not looked at.
     void scan(const RecordQuery& query, const Today& today, const std::function<void(const RecordView&)>& sink) const;
     /// NVRTC versions of any environment seen, newest first: what binaries may be stored under.

@@ -91,7 +91,10 @@ TEST_F(DbCommandLine, AnImportIsListedAndReverted) {
 TEST_F(DbCommandLine, AFileThatIsNoneAndAWordTooFewAreToldAndEndWithOne) {
     write("x.db", "no database");
     for (const auto& [words, message] :
-         {std::pair{"db import x.db --db a/tune.db", "error: 'x.db' is not taken in: it is no autotune database\n"},
+         {std::pair{
+              "db import x.db --db a/tune.db",
+              "error: 'x.db' is not taken in: it is no autotune database\nhelp: name a file that autotune db export or "
+              "autotune db bundle has made, or a tune.db\n"},
           {"db import", "error: an import needs a file\nhelp: autotune db import softmax.jsonl\n"},
           {"db merge --into m.db",
            "error: a merge needs files\nhelp: autotune db merge node1.db node2.db --into all.db\n"},
@@ -174,6 +177,15 @@ TEST_F(DbCommandLine, TwoGpusThatAreOneSiliconAreJoinedListedAndParted) {
     EXPECT_EQ(run("db alias cccccccc " + fp).err,
               "error: no GPU of the database has a fingerprint that begins with 'cccccccc'\nhelp: autotune db alias\n");
     EXPECT_EQ(run("db alias").out, before);
+}
+
+TEST_F(DbCommandLine, QuerySaysThatDamagedRecordsAreLeftOut) {
+    EXPECT_EQ(run("query").err.find("left out"), std::string::npos);
+    change(stored(), "UPDATE record SET time_ns = time_ns + 1 WHERE rank = 0");
+    const Answer r = run("query");
+    EXPECT_NE(r.err.find("warning: 1 damaged record is left out\nhelp: autotune db check\n"), std::string::npos)
+        << r.err;
+    EXPECT_EQ(run("db check").code, 4);
 }
 
 TEST_F(DbCommandLine, TablesForViewersAndAHeaderAreExportedToo) {
