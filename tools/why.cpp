@@ -196,7 +196,8 @@ nlohmann::json json_of(const Explanation& answer, const Instance& instance) {
 std::vector<Store> machine_databases(Console& console) {
     std::vector<Store> stores;
     for (const auto& path : system_databases()) {
-        if (!std::filesystem::exists(path)) continue;
+        std::error_code unreadable;
+        if (!std::filesystem::exists(path, unreadable) && !unreadable) continue;
         try {
             stores.push_back(Store::open({.path = path, .mode = Store::Mode::read}));
         } catch (const Error& error) {

@@ -239,6 +239,18 @@ TEST_F(RecordsCommandLine, WhatTheEmulatorSaysOfAFailureIsKeptWithItsTrial) {
     EXPECT_EQ((*explained)["config"], json::parse(scripted("why softmax --json --trial " + trial).out)["config"]);
 }
 
+TEST_F(RecordsCommandLine, AMachinesDatabaseThatCannotBeReadIsNamedAndPassedOver) {
+    std::filesystem::create_symlink("loop.db", folder / "loop.db");
+    write("text.db", std::string(200, 'x'));
+    for (const std::string name : {"loop.db", "text.db"}) {
+        const Answer r =
+            scripted("why softmax rows=8,cols=8,dtype=f32", "AUTOTUNE_SYSTEM_DB='" + (folder / name).string() + "'");
+        EXPECT_EQ(r.code, 0) << r.err;
+        EXPECT_NE(r.err.find(name + "' "), std::string::npos) << r.err;
+        EXPECT_NE(r.err.find("; it is ignored"), std::string::npos) << r.err;
+    }
+}
+
 TEST_F(RecordsCommandLine, BenchAgainstNothingIsBadUse) {
     EXPECT_EQ(scripted("bench softmax --against nowhere.db").code, 1);
     EXPECT_EQ(scripted("bench softmax --against 9-9-9-9.9-0").code, 1);
