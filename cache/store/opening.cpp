@@ -313,11 +313,15 @@ private:
             }
             // Ours, but damaged or of a tune.db that is gone.
             const bool ours = kind == FileKind::ours || kind == FileKind::truncated || out_.own_place;
-            if (access == Database::Access::read || !ours || set_aside(path).empty()) {
+            const fs::path to = access == Database::Access::read || !ours ? fs::path{} : set_aside(path);
+            if (to.empty()) {
                 warn(fmt::format("'{}' does not belong to '{}', so trials are kept in memory only", shown(path),
                                  name()));
                 break;
             }
+            if (kind == FileKind::ours || kind == FileKind::truncated) continue;  // that its tune.db went was said
+            warn(fmt::format("'{}' does not belong to '{}', so it was set aside as '{}' and an empty one begun",
+                             shown(path), name(), to.filename().string()));
         }
         out_.trials = new_in_memory(trials_schema, uuid);
     }

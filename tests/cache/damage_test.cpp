@@ -573,6 +573,25 @@ TEST_F(OwnPlace, TrialsOfADatabaseThatIsGoneAreSetAside) {
     EXPECT_EQ(files_like("trials.db.broken"), 1u);
 }
 
+TEST_F(OwnPlace, WhatLiesInThePlaceOfTrialsIsSetAsideAndNamed) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    const fs::path trials = path_.parent_path() / "trials.db";
+    for (const bool folder : {true, false}) {
+        fs::remove_all(trials);
+        if (folder)
+            fs::create_directory(trials);
+        else
+            write_bytes(trials, std::string(200, 'x'));
+        warnings_.clear();
+        const Store store = open();
+        ASSERT_EQ(warnings_.size(), 1u);
+        EXPECT_NE(warnings_[0].find("trials.db' does not belong to '"), std::string::npos) << warnings_[0];
+        EXPECT_NE(warnings_[0].find("set aside as 'trials.db.broken-"), std::string::npos) << warnings_[0];
+        EXPECT_TRUE(fs::is_regular_file(trials));
+    }
+    EXPECT_EQ(files_like("trials.db.broken"), 2u);
+}
+
 TEST_F(OwnPlace, TrialsThatCannotBeReadAreNotCalledAnothersAndStayWhereTheyAre) {
     { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
     const fs::path trials = path_.parent_path() / "trials.db";
