@@ -33,6 +33,7 @@ void SharedRaces::begin(std::uint32_t warps, std::uint32_t shared_bytes, bool pa
         storage_.assign(std::size_t{3} * words, 0);
         std::uint32_t* const first = storage_.data();
         writers_ = {first, first + words, first + 2 * words};
+        parts_.assign(words, Parts{});
         map_bytes_ = words / 8 + 16;
         if (partial) {
             reader_times_.assign(std::size_t{words} * warps, 0);
@@ -95,15 +96,31 @@ void SharedRaces::conflict(Warp& warp, const Op& op, int lane, std::uint32_t wor
          shared_window + word * 4, found);
 }
 
-void SharedRaces::check_writer(Warp& warp, const Op& op, int lane, std::uint32_t word, bool atomic, const char* doing) {
+SharedRaces::Lanes SharedRaces::lanes_of(const Warp& warp, std::uint32_t word) const noexcept {
+    Lanes lanes;
+    lanes.fill(no_lane);
+    const std::uint32_t writer = writers_.writer[word];
+    if (writers_.time[word] <= known_since_[warp.index] || writer >> 26 != warp.index) return lanes;
+    if ((writer & 0x1fffe0) != (writer_of(warp, 0) & 0x1fffe0)) return lanes;
+    const Parts& parts = parts_[word];
+    if (parts.time == writers_.time[word] && parts.writer == writer) return parts.lanes;
+    for (std::size_t byte = 0; byte < lanes.size(); ++byte)
+        if (writer >> mask_shift >> byte & 1) lanes[byte] = static_cast<std::uint8_t>(writer >> 21 & 31);
+    return lanes;
+}
+
+void SharedRaces::check_writer(Warp& warp, const Op& op, int lane, std::uint32_t word, std::uint32_t touched,
+                               bool atomic, const char* doing) {
     const std::uint32_t written = writers_.time[word];
     if (written == 0) return;
     const std::uint32_t writer = writers_.writer[word], by = writer >> 26;
     if (atomic && (writer & atomic_bit)) return;
     if (by == warp.index) {
-        const bool same_step = (writer & 0x1fffe0) == (writer_of(warp, 0) & 0x1fffe0);
-        const bool other_lane = (writer >> 21 & 31) != static_cast<std::uint32_t>(lane);
-        if (!same_step || !other_lane || written <= known_since_[warp.index]) return;
+        const Lanes lanes = lanes_of(warp, word);
+        bool other_lane = false;
+        for (std::size_t byte = 0; byte < lanes.size(); ++byte)
+            other_lane |= (touched >> byte & 1) && lanes[byte] != no_lane && lanes[byte] != lane;
+        if (!other_lane) return;
     } else if (by >= warps_ || written <= clock(warp.index, by)) {
         return;
     }
@@ -153,7 +170,7 @@ void SharedRaces::read(Warp& warp, const Op& op, std::uint32_t mask, const std::
         last = std::max(last, at[i] + bytes);
         for (std::uint32_t word = at[i] / 4; word <= (at[i] + bytes - 1) / 4; ++word) {
             const std::uint32_t touched = bytes_in_word(at[i], bytes, word);
-            if ((writers_.writer[word] >> mask_shift & touched) != 0) check_writer(warp, op, i, word, false, "a load");
+            if ((writers_.writer[word] >> mask_shift & touched) != 0) check_writer(warp, op, i, word, touched, false, "a load");
             // Parts of words are not kept apart: a neighbour that writes the rest is no conflict.
             if (touched == whole || partial_) note_read(warp, op, word);
         }
@@ -165,7 +182,7 @@ void SharedRaces::read_async(Warp& warp, const Op& op, int lane, std::uint32_t f
     std::uint32_t last_op = no_pc;
     bool apart = false;  // the writer is no asynchronous copy itself
     for (std::uint32_t word = from / 4; word < (from + bytes) / 4; ++word) {
-        if ((writers_.writer[word] >> mask_shift & whole) != 0) check_writer(warp, op, lane, word, false, "a load");
+        if ((writers_.writer[word] >> mask_shift & whole) != 0) check_writer(warp, op, lane, word, whole, false, "a load");
         note_read(warp, op, word);
         if (writers_.op[word] != last_op) {
             last_op = writers_.op[word];
@@ -219,11 +236,16 @@ void SharedRaces::write(Warp& warp, const Op& op, std::uint32_t mask, const std:
             // Lanes of one store may write the same word: one of them wins, which programs rely on.
             const bool same_store = writers_.op[word] == op.instruction && writers_.writer[word] >> 26 == warp.index;
             if ((writers_.writer[word] >> mask_shift & touched) != 0 && !same_store)
-                check_writer(warp, op, i, word, false, "a store");
+                check_writer(warp, op, i, word, touched, false, "a store");
             if (touched == whole) check_readers(warp, op, i, word, "a store");
             const bool joined = writers_.time[word] == time_ && writers_.writer[word] >> 26 == warp.index;
             const std::uint32_t before = joined ? writers_.writer[word] & whole << mask_shift : 0;
-            note_write(warp, op, word, writer_of(warp, i) | touched << mask_shift | before);
+            Lanes lanes = lanes_of(warp, word);
+            for (std::size_t byte = 0; byte < lanes.size(); ++byte)
+                if (touched >> byte & 1) lanes[byte] = static_cast<std::uint8_t>(i);
+            const std::uint32_t writer = writer_of(warp, i) | touched << mask_shift | before;
+            note_write(warp, op, word, writer);
+            parts_[word] = {time_, writer, lanes};
         }
     }
 }
@@ -232,7 +254,7 @@ void SharedRaces::update(Warp& warp, const Op& op, std::uint32_t mask, const std
     for (std::uint32_t left = mask; left; left &= left - 1) {
         const int i = __builtin_ctz(left);
         for (std::uint32_t word = at[i] / 4; word <= (at[i] + bytes - 1) / 4; ++word) {
-            check_writer(warp, op, i, word, true, "an atomic access");
+            check_writer(warp, op, i, word, whole, true, "an atomic access");
             check_readers(warp, op, i, word, "an atomic access");
             note_write(warp, op, word, writer_of(warp, i) | whole << mask_shift | atomic_bit);
         }

@@ -1,6 +1,7 @@
 #ifndef AUTOTUNE_DEVICE_EMULATOR_RACES_H
 #define AUTOTUNE_DEVICE_EMULATOR_RACES_H
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -10,7 +11,7 @@
 namespace autotune::emulator {
 
 /// Conflicting accesses to shared memory that no barrier orders. One vector clock a warp: what it knows of the others'
-/// past; by word of four bytes the last writer and the readers since. Barriers join the clocks of those who meet there.
+/// past; by word of four bytes the last writer and the readers since, and of a warp's own stores the lane of each byte. Barriers join the clocks of those who meet there.
 /// Inside a warp, any collective orders lanes.
 class SharedRaces {
 public:
@@ -80,7 +81,12 @@ public:
 
 private:
     bool write_freely(Warp& warp, const Op& op, std::uint32_t mask, const std::uint32_t* at, std::uint32_t bytes);
-    void check_writer(Warp& warp, const Op& op, int lane, std::uint32_t word, bool atomic, const char* doing);
+    /// By byte of a word, which lane of the warp wrote it since the last collective of its lanes; no_lane: none.
+    using Lanes = std::array<std::uint8_t, 4>;
+    Lanes lanes_of(const Warp& warp, std::uint32_t word) const noexcept;
+
+    void check_writer(Warp& warp, const Op& op, int lane, std::uint32_t word, std::uint32_t touched, bool atomic,
+                      const char* doing);
     void check_readers(Warp& warp, const Op& op, int lane, std::uint32_t word, const char* doing);
     void note_read(const Warp& warp, const Op& op, std::uint32_t word);
     void note_write(const Warp& warp, const Op& op, std::uint32_t word, std::uint32_t writer);
@@ -90,9 +96,15 @@ private:
     std::uint32_t clock(std::uint32_t warp, std::uint32_t of) const noexcept { return clocks_[warp * warps_ + of]; }
     void refresh(std::uint32_t warp) noexcept;
 
+    static constexpr std::uint8_t no_lane = 0xff;
     static constexpr std::uint32_t log_entries = 1024;
     struct LogEntry {
         std::uint32_t op, first, last;
+    };
+    /// A word that lanes may have written in parts. Only of the store that `time` and `writer` name.
+    struct Parts {
+        std::uint32_t time, writer;
+        Lanes lanes;
     };
     struct Log {
         std::uint32_t next = 0;
@@ -105,6 +117,7 @@ private:
     std::vector<std::uint32_t> storage_;
     std::vector<std::uint32_t> reader_times_, reader_ops_;  ///< [word][warp], with partial barriers
     std::vector<std::uint8_t> written_, read_;              ///< maps of bits
+    std::vector<Parts> parts_;
     std::vector<Log> logs_;
     std::uint32_t words_count_ = 0, map_bytes_ = 0;
     Writers writers_{};

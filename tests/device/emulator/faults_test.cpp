@@ -79,6 +79,8 @@ const Faulty faults[] = {
      "__shared__ int s[64];\ns[i % 32] = i;  // here\n__syncthreads();\ny[i] = s[i % 32];"},
     {"RaceInsideAWarp", Kind::race, "another lane of its warp",
      "__shared__ volatile int s[64];\ns[i] = i;\ny[i] = s[i ^ 1];  // here"},
+    {"HalvesOfAWordRaceInsideAWarp", Kind::race, "another lane of its warp",
+     "__shared__ volatile unsigned short s[64];\ns[i] = i;\ns[i] = s[i] + 1;\ny[i] = s[i ^ 1];  // here"},
     {"AtomicAndPlainRace", Kind::race, "an atomic access",
      "__shared__ int s;\nif (i == 0) s = 0;\n__syncthreads();\natomicAdd(&s, 1);\ny[i] = s;  // here"},
     {"NamedBarrierOfTheWrongHalf", Kind::race, "without a barrier between",
@@ -241,6 +243,9 @@ const Right rights[] = {
      "(threadIdx.x == 0) *flag = 77;\n} else {\nif (threadIdx.x == 0) while (*flag != 77) {}\n__syncthreads();\ny[32 + "
      "threadIdx.x] = y[threadIdx.x];\n}",
      32, 2},
+    {"HalvesOfAWordInTurn",
+     "__shared__ volatile unsigned short s[64];\nfor (int round = 0; round < 3; ++round) {\nif (i % 2) s[i] = i;\nif "
+     "(i % 2 == 0) s[i] = i;\ns[i] = s[i] + 1;\n__syncwarp();\ny[i] = s[i ^ 1];\n__syncwarp();\n}"},
     {"BytesOfOneWord", "__shared__ unsigned char s[64];\ns[i] = i;\n__syncthreads();\ny[i] = s[63 - i];", 64},
 };
 
