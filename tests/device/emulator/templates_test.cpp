@@ -113,6 +113,9 @@ std::vector<Case> cases() {
              {{"tokens", number(3)}, {"dim", number(20)}, {"rot", number(12)}, {"convention", text("interleaved")}}},
             {"scan", {{"rows", number(3)}, {"n", number(1001)}}},
             {"scan", {{"rows", number(1)}, {"n", number(9001)}, {"exclusive", true}}},
+            {"histogram", {{"n", number(10007)}, {"bins", number(7)}}},
+            {"histogram", {{"n", number(5003)}, {"bins", number(9001)}}},
+            {"unique", {{"n", number(9001)}, {"distinct", number(500)}}},
         };
         for (const auto& [op, fields] : problems) {
             all.push_back({part, op, fields});
