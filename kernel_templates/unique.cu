@@ -24,6 +24,8 @@
 #define UNROLL 8  // loads a thread
 #endif
 
+using Element = T;  // which may be of two words
+
 constexpr int warps = THREADS / 32;
 constexpr int tile_size = THREADS * VEC * UNROLL;
 
@@ -55,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const long long first = static_cast<long long>(blockIdx.x) * tile_size;
     const int length = static_cast<int>(min(static_cast<long long>(tile_size), n - first));
     x += first;
-    const T before_all = first > 0 ? x[-1] : T{};
+    const T before_all = first > 0 ? x[-1] : Element{};
     stage_tile<VEC, UNROLL>(staged, x, length);
     __syncthreads();
 
@@ -64,10 +66,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         const int c = tile_column<VEC, UNROLL>(i);
         return starts_of(load<VEC>(staged + c), c > 0 ? staged[c - 1] : before_all, first + c == 0, length - c);
     };
-    unsigned before[UNROLL], so_far = 0;
+    unsigned before[UNROLL], starts_at[UNROLL], so_far = 0;
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
-        const LaneScan<unsigned> lanes = scan_lanes(static_cast<unsigned>(__popc(starts_in(i))));
+        starts_at[i] = starts_in(i);
+        const LaneScan<unsigned> lanes = scan_lanes(static_cast<unsigned>(__popc(starts_at[i])));
         before[i] = so_far + lanes.before;
         so_far += lanes.all;
     }
@@ -81,12 +84,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
         const unsigned base = __shfl_sync(all_lanes, before[i], 0);
-        const unsigned starts = starts_in(i);
+        const unsigned starts = starts_at[i];
         unsigned to = before[i] - base;
-        const Vec<T, VEC> v = load<VEC>(staged + tile_column<VEC, UNROLL>(i));
-#pragma unroll
-        for (int j = 0; j < VEC; ++j)
-            if (starts >> j & 1) pack[to++] = v.lane[j];
+        const T* const from = staged + tile_column<VEC, UNROLL>(i);
+#pragma unroll 1
+        for (unsigned left = starts; left; left &= left - 1) pack[to++] = from[__ffs(left) - 1];
         const unsigned count = __shfl_sync(all_lanes, to, 31);
         __syncwarp();
         for (unsigned k = lane; k < count; k += 32) y[below + in_tile.before + base + k] = pack[k];
