@@ -11,7 +11,7 @@
 // warp;
 //                   RAGGED: LANES >= 2 * VEC, else cols % VEC == 0 and rows aligned to VEC elements;
 //                   CLUSTER > 1: sm_90, LANES > 32 and ROWS == 1
-#include "rows.cuh"
+#include "cross_entropy.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
 #endif
@@ -47,27 +47,6 @@
 #define GRADIENT 1  // 0: the loss alone
 #endif
 
-constexpr float not_a_number = __builtin_bit_cast(float, 0x7fffffffu);
-
-/// What a row's loss and gradients follow from.
-struct Target {
-    long long label;
-    bool ignored, wrong;
-    float at_label;  // the label's logit
-    __device__ __forceinline__ Target(const T* x, const LABEL* from, int cols, long long ignore)
-        : label{*from}, ignored{label == ignore}, wrong{!ignored && (label < 0 || label >= cols)}, at_label{0.0f} {
-        if (!ignored && !wrong) at_label = to_float(x[label]);
-    }
-    __device__ __forceinline__ float loss(const MaxSumTotal& all, int cols, float smoothing) const {
-        if (ignored) return 0.0f;
-        if (wrong) return not_a_number;
-        const float lse = logf(all.exps.sum), max = pivot(all.exps.max);
-        // Without smoothing the mean has no part, even where it is infinite.
-        const float smooth = smoothing == 0.0f ? 0.0f : smoothing * (all.total / static_cast<float>(cols) - max);
-        return lse - (1.0f - smoothing) * (at_label - max) - smooth;
-    }
-};
-
 extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     cross_entropy_rows(const T* x, const LABEL* label, float* loss, T* dx, long long rows, int cols, long long ldx,
                        long long lddx, long long ignore, float smoothing, float scale) {
@@ -89,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
         raw[i] = splat<T, VEC>(minus_infinity);
         if (part.has(i)) raw[i] = load_once<VEC>(x + part.column(i));
     }
-    const Target target{x, label + (row < rows ? row : 0), row < rows ? cols : 0, ignore};
+    const Target<T, LABEL> target{x, label + (row < rows ? row : 0), row < rows ? cols : 0, ignore};
 
     // 2. The maximum of this thread's elements, the sum of the exponentials below it, and the plain sum.
     MaxSumTotal mine;
@@ -101,19 +80,24 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
 #pragma unroll
         for (int j = 0; j < VEC; ++j) mine.exps.max = fmaxf(mine.exps.max, value[j]);
     }
-    if (RAGGED) {
-        mine.exps.sum = exp_natural(single - pivot(mine.exps.max));
-        if (part.has_single) mine.total = single;
-    }
+    if (RAGGED) mine.exps.sum = exp_natural(single - pivot(mine.exps.max));
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) {
         restate<1>(raw[i], zero);
         to_floats(raw[i], value);
 #pragma unroll
         for (int j = 0; j < VEC; ++j) mine.exps.sum += exp_natural(value[j] - pivot(mine.exps.max));
-        if (part.has(i)) {
+    }
+    if (smoothing != 0.0f) {
+        if (RAGGED && part.has_single) mine.total = single;
 #pragma unroll
-            for (int j = 0; j < VEC; ++j) mine.total += value[j];
+        for (int i = 0; i < CHUNKS; ++i) {
+            restate<2>(raw[i], zero);
+            to_floats(raw[i], value);
+            if (part.has(i)) {
+#pragma unroll
+                for (int j = 0; j < VEC; ++j) mine.total += value[j];
+            }
         }
     }
 
@@ -124,24 +108,16 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
 
     // 4. The gradients.
     if constexpr (GRADIENT) {
-        const float max = pivot(all.exps.max);
-        const float share = target.ignored ? 0.0f : target.wrong ? not_a_number : scale / all.exps.sum;
-        const float everywhere = target.ignored ? 0.0f : scale * smoothing / static_cast<float>(cols);
-        const float at_label = target.ignored ? 0.0f : scale * (1.0f - smoothing);
-        const int where = target.ignored || target.wrong ? -1 : static_cast<int>(target.label);
-        const auto gradient = [=](float logit) {
-            return target.ignored ? 0.0f : exp_natural(logit - max) * share - everywhere;
-        };
+        const RowGradient gradient{target, all, cols, smoothing, scale};
 #pragma unroll
         for (int i = 0; i < CHUNKS; ++i) {
-            restate<2>(raw[i], zero);
+            gradient.clear_ignored(raw[i]);
             to_floats(raw[i], value);
-            const int past = where - part.column(i);
 #pragma unroll
-            for (int j = 0; j < VEC; ++j) value[j] = gradient(value[j]) - (past == j ? at_label : 0.0f);
+            for (int j = 0; j < VEC; ++j) value[j] = gradient.of(value[j]);
             if (part.has(i)) store_once_anywhere(dx + part.column(i), value, dx_fits);
         }
-        if (RAGGED && part.has_single)
-            dx[part.single] = from_float<T>(gradient(single) - (part.single == where ? at_label : 0.0f));
+        if (RAGGED && part.has_single) dx[part.single] = from_float<T>(gradient.of_kept(single));
+        if (part.owns(gradient.label)) dx[gradient.label] = from_float<T>(gradient.at_label);
     }
 }

@@ -8,7 +8,7 @@
 //                   label - smoothing / cols); 0 of an ignored row, NaN as the loss
 // launch            grid = min(rows, 2^31 - 1), block = THREADS, no dynamic shared memory
 // needs             THREADS a power of two, 64 or more; cols + THREADS * VEC * UNROLL < 2^31
-#include "rows.cuh"
+#include "cross_entropy.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
 #endif
@@ -32,28 +32,7 @@
 #define GRADIENT 1  // 0: the loss alone
 #endif
 
-constexpr float not_a_number = __builtin_bit_cast(float, 0x7fffffffu);
-
 using Part = RowPart<THREADS, VEC, UNROLL, true>;
-
-/// What a row's loss and gradients follow from.
-struct Target {
-    long long label;
-    bool ignored, wrong;
-    float at_label;  // the label's logit
-    __device__ __forceinline__ Target(const T* x, const LABEL* from, int cols, long long ignore)
-        : label{*from}, ignored{label == ignore}, wrong{!ignored && (label < 0 || label >= cols)}, at_label{0.0f} {
-        if (!ignored && !wrong) at_label = to_float(x[label]);
-    }
-    __device__ __forceinline__ float loss(const MaxSumTotal& all, int cols, float smoothing) const {
-        if (ignored) return 0.0f;
-        if (wrong) return not_a_number;
-        const float lse = logf(all.exps.sum), max = pivot(all.exps.max);
-        // Without smoothing the mean has no part, even where it is infinite.
-        const float smooth = smoothing == 0.0f ? 0.0f : smoothing * (all.total / static_cast<float>(cols) - max);
-        return lse - (1.0f - smoothing) * (at_label - max) - smooth;
-    }
-};
 
 /// This thread's vectors of the tile at `base`, as floats; -inf stands where the row has ended.
 __device__ __forceinline__ void load_tile(float (&value)[UNROLL][VEC], const T* x, const Part& part, int base) {
@@ -76,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         const T* const from = x + row * ldx;
         T* const to = dx + row * lddx;
         const Part part{from, cols};
-        const Target target{from, label + row, cols, ignore};
+        const Target<T, LABEL> target{from, label + row, cols, ignore};
         float single = minus_infinity;
         MaxSumTotal mine;
         if (part.has_single) {
@@ -93,11 +72,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             mine.exps.max = max;
 #pragma unroll
             for (int i = 0; i < UNROLL * VEC; ++i) mine.exps.sum += exp_natural(value[i / VEC][i % VEC] - pivot(max));
+            if (smoothing != 0.0f) {
 #pragma unroll
-            for (int i = 0; i < UNROLL; ++i) {
-                if (part.has(i, tile * Part::tile)) {
+                for (int i = 0; i < UNROLL; ++i) {
+                    if (part.has(i, tile * Part::tile)) {
 #pragma unroll
-                    for (int j = 0; j < VEC; ++j) mine.total += value[i][j];
+                        for (int j = 0; j < VEC; ++j) mine.total += value[i][j];
+                    }
                 }
             }
         }
@@ -108,28 +89,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 
         // 3. The gradients, from the row's end: what was read last is the likeliest to be in the cache still.
         if constexpr (GRADIENT) {
-            const float max = pivot(all.exps.max);
-            const float share = target.ignored ? 0.0f : target.wrong ? not_a_number : scale / all.exps.sum;
-            const float everywhere = target.ignored ? 0.0f : scale * smoothing / static_cast<float>(cols);
-            const float at_label = target.ignored ? 0.0f : scale * (1.0f - smoothing);
-            const int where = target.ignored || target.wrong ? -1 : static_cast<int>(target.label);
-            const auto gradient = [=](float logit) {
-                return target.ignored ? 0.0f : exp_natural(logit - max) * share - everywhere;
-            };
+            const RowGradient gradient{target, all, cols, smoothing, scale};
             const bool aligned = part.fits(to);
-            if (part.has_single)
-                to[part.single] = from_float<T>(gradient(single) - (part.single == where ? at_label : 0.0f));
+            if (part.has_single) to[part.single] = from_float<T>(gradient.of_kept(single));
             for (int tile = part.tiles() - 1; tile >= 0; --tile) {
                 load_tile(value, from, part, tile * Part::tile);
 #pragma unroll
                 for (int i = 0; i < UNROLL; ++i) {
-                    const int past = where - part.column(i, tile * Part::tile);
 #pragma unroll
-                    for (int j = 0; j < VEC; ++j) value[i][j] = gradient(value[i][j]) - (past == j ? at_label : 0.0f);
+                    for (int j = 0; j < VEC; ++j) value[i][j] = gradient.of_kept(value[i][j]);
                     if (part.has(i, tile * Part::tile))
                         store_once_anywhere(to + part.column(i, tile * Part::tile), value[i], aligned);
                 }
             }
+            if (part.owns(gradient.label)) to[gradient.label] = from_float<T>(gradient.at_label);
         }
     }
 }

@@ -33,6 +33,11 @@ struct RowPart {
         return first + base + chunk * CLUSTER * LANES * VEC;
     }
     __device__ __forceinline__ bool has(int chunk, int base = 0) const { return column(chunk, base) < end; }
+    /// Whether column c is among this thread's.
+    __device__ __forceinline__ bool owns(int c) const {
+        if (RAGGED && has_single && c == single) return true;
+        return c >= first && c < end && (c - first) % (CLUSTER * LANES * VEC) < VEC;
+    }
     __device__ __forceinline__ int tiles() const { return (end - head + tile - 1) / tile; }
     /// Whether the vectors of another row's tensor are aligned too.
     template <class T>

@@ -1,0 +1,67 @@
+// cross_entropy: what a row's loss and gradients are made of
+#ifndef AUTOTUNE_CROSS_ENTROPY_CUH
+#define AUTOTUNE_CROSS_ENTROPY_CUH
+
+#include "rows.cuh"
+
+constexpr float not_a_number = __builtin_bit_cast(float, 0x7fffffffu);
+
+/// A row's label, of type Label, and its logit.
+template <class T, class Label>
+struct Target {
+    long long label;
+    bool ignored, wrong;
+    float at_label;  // the label's logit
+    __device__ __forceinline__ Target(const T* x, const Label* from, int cols, long long ignore)
+        : label{*from}, ignored{label == ignore}, wrong{!ignored && (label < 0 || label >= cols)}, at_label{0.0f} {
+        if (!ignored && !wrong) at_label = to_float(x[label]);
+    }
+    __device__ __forceinline__ float loss(const MaxSumTotal& all, int cols, float smoothing) const {
+        if (ignored) return 0.0f;
+        if (wrong) return not_a_number;
+        const float lse = logf(all.exps.sum), max = pivot(all.exps.max);
+        // Without smoothing the mean has no part, even where it is infinite.
+        const float smooth = smoothing == 0.0f ? 0.0f : smoothing * (all.total / static_cast<float>(cols) - max);
+        return lse - (1.0f - smoothing) * (at_label - max) - smooth;
+    }
+};
+
+/// d loss / d logit, times scale: scale * softmax - everywhere, and at_label where the label is. Of an ignored row all
+/// are 0, given that its logits were cleared.
+struct RowGradient {
+    float max = 0.0f, share = 0.0f, everywhere = 0.0f;
+    unsigned kept = 0;  // all bits of a logit, or none
+    int label = -1;     // its column, if it has one
+    float at_label = 0.0f;
+
+    template <class T, class Label>
+    __device__ __forceinline__ RowGradient(const Target<T, Label>& target, const MaxSumTotal& all, int cols,
+                                           float smoothing, float scale) {
+        if (target.ignored) return;
+        kept = ~0u;
+        max = pivot(all.exps.max);
+        share = target.wrong ? not_a_number : scale / all.exps.sum;
+        everywhere = scale * smoothing / static_cast<float>(cols);
+        if (target.wrong) return;
+        label = static_cast<int>(target.label);
+        at_label = of(target.at_label) - scale * (1.0f - smoothing);
+    }
+    __device__ __forceinline__ float of(float logit) const {
+        return fmaf(exp_natural(logit - max), share, -everywhere);
+    }
+    __device__ __forceinline__ float of_kept(float logit) const {
+        return of(__uint_as_float(__float_as_uint(logit) & kept));
+    }
+    template <class T, int N>
+    __device__ __forceinline__ void clear_ignored(Vec<T, N>& logits) const {
+        if constexpr (sizeof logits >= 4) {
+#pragma unroll
+            for (int i = 0; i < static_cast<int>(sizeof logits / 4); ++i)
+                reinterpret_cast<unsigned*>(&logits)[i] &= kept;
+        } else if (kept == 0) {
+            logits = splat<T, N>(0.0f);
+        }
+    }
+};
+
+#endif
