@@ -247,13 +247,18 @@ __device__ __forceinline__ float warp_max(float value) {
 
 constexpr float log2_e = 1.44269504f;
 
+/// 2 to the power x, good to 2^-22; below 2^-126 it is 0.
+__device__ __forceinline__ float exp_binary(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /// e to the power x, good to 2^-22 and |x| * 2^-23; below 2^-126 it is 0, which saves a quarter of a softmax's
 /// instructions. The difference to a maximum is taken before the scaling, not fused with it, so that exp_natural(0) is
 /// exactly 1 and a large maximum costs nothing.
 __device__ __forceinline__ float exp_natural(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * log2_e));
-    return y;
+    return exp_binary(x * log2_e);
 }
 
 struct MaxSum {
@@ -266,10 +271,11 @@ struct MaxSum {
 __device__ __forceinline__ float pivot(float max) { return max == minus_infinity ? 0.0f : max; }
 
 /// Over each group of WIDTH neighbouring lanes: one exp a lane, where combining pairs step by step takes two each.
-template <int WIDTH = 32>
+/// BINARY: the sums are of powers of 2.
+template <int WIDTH = 32, bool BINARY = false>
 __device__ __forceinline__ MaxSum warp_combine(MaxSum mine) {
-    const float max = warp_max<WIDTH>(mine.max);
-    return {max, warp_sum<WIDTH>(mine.sum * exp_natural(mine.max - pivot(max)))};
+    const float max = warp_max<WIDTH>(mine.max), past = mine.max - pivot(max);
+    return {max, warp_sum<WIDTH>(mine.sum * (BINARY ? exp_binary(past) : exp_natural(past)))};
 }
 
 #endif

@@ -4,6 +4,11 @@
 
 #include "rows.cuh"
 
+/// A 64-bit division takes some hundred instructions, a 32-bit one twenty.
+__device__ __forceinline__ long long quotient(long long a, int b) {
+    return a >> 32 == 0 ? static_cast<unsigned>(a) / static_cast<unsigned>(b) : a / b;
+}
+
 /// As the field `mask` names them: none, bytes that are not 0 where a score counts, or what is added to it.
 enum class Mask { none, keep, add };
 
@@ -16,21 +21,22 @@ struct MoreOf<Mask::add, T> {
     using Type = T;
 };
 
-/// The logits of one row: scale * x, + add, and -inf where a key is masked or beyond what a causal row sees.
+/// The logits of one row, for powers of 2: log2(e) * (scale * x, + add), and -inf where a key is masked or beyond what a
+/// causal row sees.
 template <Mask mask, bool CAUSAL, class T>
 struct MaskedRow {
     const unsigned char* keep = nullptr;
     const T* add = nullptr;
     int visible;  // keys that the row sees
-    float scale;
+    float scale;  // times log2(e)
 
     /// keep is [batch, queries, keys], add is [heads, queries, keys]; rows go over [batch, heads, queries].
     __device__ __forceinline__ MaskedRow(const void* from, long long row, int heads, int queries, int keys,
                                          float scale_)
-        : visible{keys}, scale{scale_} {
-        const long long block = row / queries;  // of batch and head
+        : visible{keys}, scale{scale_ * log2_e} {
+        const long long block = quotient(row, queries);  // of batch and head
         const int query = static_cast<int>(row - block * queries);
-        const long long batch = block / heads;
+        const long long batch = quotient(block, heads);
         if (CAUSAL) visible = max(0, min(keys, query + 1 + keys - queries));
         if (mask == Mask::keep) keep = static_cast<const unsigned char*>(from) + (batch * queries + query) * keys;
         if (mask == Mask::add) add = static_cast<const T*>(from) + ((block - batch * heads) * queries + query) * keys;
@@ -40,36 +46,46 @@ struct MaskedRow {
     __device__ __forceinline__ bool fits(int head) const {
         return mask == Mask::keep ? is_aligned<N>(keep + head) : mask == Mask::none || is_aligned<N>(add + head);
     }
-    /// What goes with N scores: bytes, or what is added.
+    /// What goes with N scores: bytes, or what is added. A word, as what is chosen between by elements stays apart.
     template <int N>
-    using More = Vec<typename MoreOf<mask, T>::Type, N>;
+    using More = Word<N * sizeof(typename MoreOf<mask, T>::Type)>;
     /// Of the scores from column c on.
     template <int N>
     __device__ __forceinline__ More<N> load_more(int c, bool fits) const {
+        More<N> more{};
+        if (mask == Mask::none || c >= visible) return more;
         if constexpr (mask == Mask::keep) {
-            if (c < visible) return load_part<N>(keep + c, fits);
+            const auto bytes = load_part<N>(keep + c, fits);
+            more = reinterpret_cast<const More<N>&>(bytes);
         } else if constexpr (mask == Mask::add) {
-            if (c < visible) return load_part<N>(add + c, fits);
+            const auto added = load_part<N>(add + c, fits);
+            more = reinterpret_cast<const More<N>&>(added);
         }
-        More<N> none;
-        reinterpret_cast<Word<sizeof(More<N>)>&>(none) = Word<sizeof(More<N>)>{};
-        return none;
+        return more;
+    }
+    /// A byte of a word is tested where it is, in one instruction.
+    template <int N>
+    static __device__ __forceinline__ bool is_kept(const More<N>& more, int j) {
+        if constexpr (N % 4 == 0)
+            return (reinterpret_cast<const unsigned*>(&more)[j / 4] & 255u << 8 * (j % 4)) != 0;
+        else
+            return reinterpret_cast<const unsigned char*>(&more)[j] != 0;
     }
     /// N scores from column c on, as logits.
     template <int N>
     __device__ __forceinline__ void apply(float (&score)[N], const More<N>& more, int c) const {
         if constexpr (mask == Mask::add) {
             float added[N];
-            to_floats(more, added);
+            to_floats(reinterpret_cast<const Vec<T, N>&>(more), added);
 #pragma unroll
-            for (int j = 0; j < N; ++j) score[j] = fmaf(score[j], scale, added[j]);
+            for (int j = 0; j < N; ++j) score[j] = fmaf(added[j], log2_e, score[j] * scale);
         } else {
 #pragma unroll
             for (int j = 0; j < N; ++j) score[j] *= scale;
         }
         if constexpr (mask == Mask::keep) {
 #pragma unroll
-            for (int j = 0; j < N; ++j) score[j] = more.lane[j] ? score[j] : minus_infinity;
+            for (int j = 0; j < N; ++j) score[j] = is_kept<N>(more, j) ? score[j] : minus_infinity;
         }
         if constexpr (CAUSAL) {
 #pragma unroll

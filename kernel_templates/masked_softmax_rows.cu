@@ -85,21 +85,21 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
         for (int j = 0; j < VEC; ++j) mine.max = fmaxf(mine.max, value[i][j]);
     }
     if (RAGGED) {
-        single = exp_natural(single - pivot(mine.max));
+        single = exp_binary(single - pivot(mine.max));
         mine.sum = single;
     }
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) {
 #pragma unroll
         for (int j = 0; j < VEC; ++j) {
-            value[i][j] = exp_natural(value[i][j] - pivot(mine.max));
+            value[i][j] = exp_binary(value[i][j] - pivot(mine.max));
             mine.sum += value[i][j];
         }
     }
 
     // 3. The row's, and the factor from this thread's exponentials to the results.
-    const MaxSum total = row_reduce<LANES, ROWS, CLUSTER, 0, MaxSumLanes>(mine, rank);
-    const float share = exp_natural(mine.max - pivot(total.max)) * share_of(total.sum);
+    const MaxSum total = row_reduce<LANES, ROWS, CLUSTER, 0, BinaryMaxSumLanes>(mine, rank);
+    const float share = exp_binary(mine.max - pivot(total.max)) * share_of(total.sum);
 
     // 4. Normalise and store.
 #pragma unroll

@@ -70,32 +70,32 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         float single = minus_infinity;
         if (part.has_single && part.single < masked.visible)
             single = masked.apply_single(to_float(from[part.single]), part.single);
-        MaxSum mine{single, exp_natural(single - pivot(single))};
+        MaxSum mine{single, exp_binary(single - pivot(single))};
         float value[UNROLL][VEC];
         for (int tile = 0; tile < part.tiles(); ++tile) {
             load_tile(value, from, part, tile * Part::tile, masked, mask_fits);
             float max = mine.max;
 #pragma unroll
             for (int i = 0; i < UNROLL * VEC; ++i) max = fmaxf(max, value[i / VEC][i % VEC]);
-            mine.sum *= exp_natural(mine.max - pivot(max));
+            mine.sum *= exp_binary(mine.max - pivot(max));
             mine.max = max;
 #pragma unroll
-            for (int i = 0; i < UNROLL * VEC; ++i) mine.sum += exp_natural(value[i / VEC][i % VEC] - pivot(max));
+            for (int i = 0; i < UNROLL * VEC; ++i) mine.sum += exp_binary(value[i / VEC][i % VEC] - pivot(max));
         }
 
         // 2. The block agrees on the row's.
-        const MaxSum total = row_reduce<THREADS, 1, 1, 0, MaxSumLanes, 2>(mine, 0, turn);
+        const MaxSum total = row_reduce<THREADS, 1, 1, 0, BinaryMaxSumLanes, 2>(mine, 0, turn);
         const float max = pivot(total.max), share = share_of(total.sum);
 
         // 3. Normalise and store, from the row's end: what was read last is the likeliest to be in the cache still.
         const bool aligned = part.fits(to);
-        if (part.has_single) to[part.single] = from_float<T>(exp_natural(single - max) * share);
+        if (part.has_single) to[part.single] = from_float<T>(exp_binary(single - max) * share);
         for (int tile = part.tiles() - 1; tile >= 0; --tile) {
             load_tile(value, from, part, tile * Part::tile, masked, mask_fits);
 #pragma unroll
             for (int i = 0; i < UNROLL; ++i) {
 #pragma unroll
-                for (int j = 0; j < VEC; ++j) value[i][j] = exp_natural(value[i][j] - max) * share;
+                for (int j = 0; j < VEC; ++j) value[i][j] = exp_binary(value[i][j] - max) * share;
                 if (part.has(i, tile * Part::tile))
                     store_once_anywhere(to + part.column(i, tile * Part::tile), value[i], aligned);
             }

@@ -148,6 +148,13 @@ struct MaxSumLanes {
         return warp_combine<N>(x);
     }
 };
+/// Of powers of 2.
+struct BinaryMaxSumLanes {
+    template <int N>
+    static __device__ __forceinline__ MaxSum over(MaxSum x) {
+        return warp_combine<N, true>(x);
+    }
+};
 /// The maximum and the sum of exponentials of MaxSum, and a plain sum beside them.
 struct MaxSumTotal {
     MaxSum exps;
