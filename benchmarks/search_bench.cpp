@@ -1,15 +1,17 @@
 // How few evaluations each strategy needs on recorded spaces: every strategy of the table on every space, many seeds.
 //
-//   search_bench --spaces DIR [--strategies a,b] [--seeds 50] [--evaluations 400] [--only TEXT] [--threads N] [--csv
-//   FILE]
+//   search_bench --spaces DIR [--strategies a,b] [--seeds 50] [--evaluations 400] [--only TEXT] [--jobs N]
+//                [--leave-one-out]
 //
 // Prints per space, then over all: optimum/best after 10 to 400 evaluations, evaluations to within 5 % and 1 %, and the
-// score of docs/search.md, for which random search gets 0.
+// score of docs/search.md, for which random search gets 0. Searches run on --jobs threads; all that is printed but the
+// time for a config is the same whatever their number.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -28,7 +30,7 @@ namespace {
 
 struct Options {
     std::string spaces, strategies, only;
-    std::size_t seeds = 50, evaluations = 400, threads = 0, window = 1;
+    std::size_t seeds = 50, evaluations = 400, jobs = 0, window = 1;
     bool leave_one_out = false;
 };
 
@@ -73,24 +75,40 @@ std::vector<const StrategyEntry*> chosen(const Options& options) {
 /// Makes a strategy for the space of this place in the list.
 using Maker = std::function<std::unique_ptr<Strategy>(std::size_t space, std::uint64_t seed)>;
 
-/// Seeds 1 to `seeds` of one strategy on every space: spaces x seeds.
-std::vector<std::vector<ReplayRun>> run_all(const std::vector<RecordedSpace>& spaces, const Maker& make,
-                                            const Options& options) {
-    std::vector<std::vector<ReplayRun>> runs(spaces.size(), std::vector<ReplayRun>(options.seeds));
-    std::atomic<std::size_t> next = 0;
+/// A strategy, or guided with what it is told beforehand, and its runs: spaces x seeds 1 to `seeds`.
+struct Contestant {
+    std::string name;
+    Maker make;
+    std::vector<std::vector<ReplayRun>> runs = {};
+    std::vector<ReplayFigures> figures = {};  ///< one a space
+};
+
+/// All searches of all contestants, the longest first, so that the last ones end together.
+void run_all(std::vector<Contestant>& contestants, const std::vector<RecordedSpace>& spaces, const Options& options) {
+    struct Job {
+        std::size_t contestant, space, seed;
+    };
+    std::vector<Job> jobs;
+    for (std::size_t c = 0; c < contestants.size(); ++c) {
+        contestants[c].runs.assign(spaces.size(), std::vector<ReplayRun>(options.seeds));
+        for (std::size_t space = 0; space < spaces.size(); ++space)
+            for (std::size_t seed = 0; seed < options.seeds; ++seed) jobs.push_back({c, space, seed});
+    }
+    std::ranges::stable_sort(jobs, std::greater{}, [&](const Job& job) { return spaces[job.space].space().size(); });
+    std::atomic<std::size_t> next = 0, done = 0;
     const auto work = [&] {
-        for (std::size_t job = next++; job < spaces.size() * options.seeds; job = next++) {
-            const std::size_t space = job / options.seeds, seed = job % options.seeds;
-            const auto strategy = make(space, seed + 1);
-            runs[space][seed] = replay(spaces[space], *strategy, options.evaluations, options.window);
+        for (std::size_t i = next++; i < jobs.size(); i = next++) {
+            const auto [c, space, seed] = jobs[i];
+            const auto strategy = contestants[c].make(space, seed + 1);
+            contestants[c].runs[space][seed] = replay(spaces[space], *strategy, options.evaluations, options.window);
+            if (const std::size_t ended = ++done; ended % 500 == 0)
+                fmt::print(stderr, "{} of {} searches\n", ended, jobs.size());
         }
     };
+    const std::size_t count = options.jobs ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
     std::vector<std::jthread> threads;
-    const std::size_t count = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
     for (std::size_t i = 1; i < count; ++i) threads.emplace_back(work);
     work();
-    threads.clear();
-    return runs;
 }
 
 std::string row(const std::string& name, const ReplayFigures& f) {
@@ -132,16 +150,46 @@ void print_head(const std::string& name, const ReplayFigures& figures) {
     fmt::print("{}  10%@100 in 5%  in 1%   to 5% (p90)   to 1% (p90)  failing  ask ms\n", text);
 }
 
-ReplayFigures compare(const std::string& name, const std::vector<RecordedSpace>& spaces, const Maker& make,
-                      const Options& options) {
-    const auto runs = run_all(spaces, make, options);
-    std::vector<ReplayFigures> all;
-    for (std::size_t i = 0; i < spaces.size(); ++i) all.push_back(figures_of(spaces[i], runs[i], options.evaluations));
-    print_head(name, all.front());
-    for (std::size_t i = 0; i < spaces.size(); ++i) fmt::print("  {}\n", row(spaces[i].name(), all[i]));
-    fmt::print("  {}\n\n", row("all", averaged(all)));
-    std::fflush(stdout);
-    return averaged(all);
+/// A table of the spaces; the figures over all of them.
+ReplayFigures report(Contestant& contestant, const std::vector<RecordedSpace>& spaces, const Options& options) {
+    for (std::size_t i = 0; i < spaces.size(); ++i)
+        contestant.figures.push_back(figures_of(spaces[i], contestant.runs[i], options.evaluations));
+    print_head(contestant.name, contestant.figures.front());
+    for (std::size_t i = 0; i < spaces.size(); ++i) fmt::print("  {}\n", row(spaces[i].name(), contestant.figures[i]));
+    const ReplayFigures all = averaged(contestant.figures);
+    fmt::print("  {}\n\n", row("all", all));
+    return all;
+}
+
+/// What is gained by knowing other devices, of the same seeds: the mean difference of optimum/best, and its standard
+/// error. Below 0 by more than twice that is a loss that is not chance.
+void report_gain(const Contestant& with, const Contestant& without, const std::vector<RecordedSpace>& spaces) {
+    const std::vector<std::size_t>& points = with.figures.front().points;
+    std::string head = fmt::format("{:<32}", with.name + " - " + without.name);
+    for (const std::size_t point : points) head += fmt::format("{:>18}", fmt::format("@{}", point));
+    fmt::print("{}\n", head);
+    for (std::size_t i = 0; i < spaces.size(); ++i) {
+        std::string text = fmt::format("  {:<30}", spaces[i].name());
+        for (const std::size_t point : points) {
+            const auto share = [&](const ReplayRun& run) {
+                return run.best_us.empty()
+                           ? 0
+                           : spaces[i].optimum_us() / run.best_us[std::min(point, run.best_us.size()) - 1];
+            };
+            double sum = 0, squares = 0;
+            const auto count = static_cast<double>(with.runs[i].size());
+            for (std::size_t seed = 0; seed < with.runs[i].size(); ++seed) {
+                const double gain = share(with.runs[i][seed]) - share(without.runs[i][seed]);
+                sum += gain;
+                squares += gain * gain;
+            }
+            const double mean = sum / count;
+            const double error = count > 1 ? std::sqrt(std::max(0.0, squares / count - mean * mean) / (count - 1)) : 0;
+            text += fmt::format("{:>18}", fmt::format("{:+.4f} ({:.4f})", mean, error));
+        }
+        fmt::print("{}\n", text);
+    }
+    fmt::print("\n");
 }
 
 /// What the other devices' records of the same kernel tell of each space; those that have none are left out.
@@ -166,25 +214,26 @@ std::vector<Knowledge> transfers(std::vector<RecordedSpace>& spaces) {
 
 int run(const Options& options) {
     std::vector<RecordedSpace> spaces = read_spaces(options);
-    std::vector<std::pair<std::string, ReplayFigures>> totals;
     std::vector<Knowledge> knowledge;
+    std::vector<Contestant> contestants;
     if (options.leave_one_out) {
         knowledge = transfers(spaces);
         if (spaces.empty()) throw Error{Error::Kind::usage, "no kernel has records of two devices"};
-        const auto with_transfer = [&](std::size_t space, std::uint64_t seed) {
-            return make_guided_by(spaces[space].space(), seed, knowledge[space]);
-        };
-        totals.emplace_back("guided, other devices known",
-                            compare("guided, other devices known", spaces, with_transfer, options));
+        contestants.push_back({"guided, other devices known", [&](std::size_t space, std::uint64_t seed) {
+                                   return make_guided_by(spaces[space].space(), seed, knowledge[space]);
+                               }});
     }
-    for (const StrategyEntry* entry : chosen(options)) {
-        const auto plain = [&](std::size_t space, std::uint64_t seed) {
-            return entry->make(spaces[space].space(), seed);
-        };
-        totals.emplace_back(entry->name, compare(std::string{entry->name}, spaces, plain, options));
-    }
-    print_head(fmt::format("{} spaces, seeds 1 to {}", spaces.size(), options.seeds), totals.front().second);
-    for (const auto& [name, figures] : totals) fmt::print("{}\n", row(name, figures));
+    for (const StrategyEntry* entry : chosen(options))
+        contestants.push_back({std::string{entry->name}, [&spaces, entry](std::size_t space, std::uint64_t seed) {
+                                   return entry->make(spaces[space].space(), seed);
+                               }});
+    run_all(contestants, spaces, options);
+    std::vector<ReplayFigures> totals;
+    for (Contestant& contestant : contestants) totals.push_back(report(contestant, spaces, options));
+    for (const Contestant& other : contestants)
+        if (options.leave_one_out && other.name == "guided") report_gain(contestants.front(), other, spaces);
+    print_head(fmt::format("{} spaces, seeds 1 to {}", spaces.size(), options.seeds), totals.front());
+    for (std::size_t i = 0; i < contestants.size(); ++i) fmt::print("{}\n", row(contestants[i].name, totals[i]));
     return 0;
 }
 
@@ -198,7 +247,7 @@ int main(int count, char** arguments) {
     app.add_option("--only", options.only, "spaces whose names hold one of these, with commas between");
     app.add_option("--seeds", options.seeds, "searches of a space: seeds 1 to this");
     app.add_option("--evaluations", options.evaluations, "of a search");
-    app.add_option("--threads", options.threads, "default: one a core");
+    app.add_option("--jobs", options.jobs, "searches at once; default: one a core");
     app.add_flag("--leave-one-out", options.leave_one_out,
                  "first of all, guided where it knows the other devices' records of each kernel");
     app.add_option("--window", options.window, "configs asked for at once");
