@@ -4,7 +4,7 @@ SHELL := /bin/bash
 JOBS ?= $(shell nproc)
 BUILD := build/release
 
-.PHONY: help setup build demo test sanitize fuzz stress bench gpu-build gpu-test gpu-tune gpu-bench tidy format clean
+.PHONY: help setup build demo test sanitize fuzz stress bench gpu-build gpu-test gpu-tune gpu-bench gpu-regret tidy format clean
 
 help:  ## lists these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ /' | awk '{n=$$1; $$1=""; printf "  %-10s%s\n", n, $$0}'
@@ -51,6 +51,9 @@ gpu-tune: ## on a machine with a GPU: tunes every op at each type and checks wha
 
 gpu-bench: ## on a machine with a GPU: the benchmark tables
 	@scripts/gpu_bench.sh $(BUILD)
+
+gpu-regret: ## on a machine with a GPU: what searches leave on the table (8 minutes)
+	@scripts/gpu_regret.sh $(BUILD)
 
 tidy:  ## clang-tidy over all sources
 	@scripts/setup.sh tidy

@@ -56,7 +56,7 @@ class RealBench final : public WorkerBench {
 public:
     explicit RealBench(const WorkerOptions& options)
         : options_{with_paths(options)},
-          plan_{plan_for(options.effort)},
+          plan_{plan_of(options)},
           lane_{options_.worker, options.device, log_},
           trial_desk_{lane_,
                       {.limit_s = options.trial_limit_s,
@@ -100,6 +100,12 @@ private:
         options.worker = find_worker(options.worker);
         if (options.cache_dir.empty()) options.cache_dir = cache_root();
         return options;
+    }
+
+    static EffortPlan plan_of(const WorkerOptions& options) {
+        EffortPlan plan = plan_for(options.effort);
+        if (options.round_us > 0) plan.round_us = options.round_us;
+        return plan;
     }
 
     const Instance& instance() const {

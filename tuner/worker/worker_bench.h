@@ -22,8 +22,9 @@ struct WorkerOptions {
     double trial_limit_s = 10;     ///< of one step of a trial where nothing better is known
     double emulation_limit_s = 5;  ///< of one run on an emulator beside a GPU
     Effort effort = Effort::normal;
-    std::uint64_t seed = 1;                             ///< of inputs and of the order in rounds
-    bool keep_artefacts = false;                        ///< of all configs, not only of the latest
+    std::uint64_t seed = 1;       ///< of inputs and of the order in rounds
+    bool keep_artefacts = false;  ///< of all configs, not only of the latest
+    double round_us = 0;          ///< on a GPU, of one sample in rounds(); 0: as the effort has it
     std::function<void(const std::string&)> note = {};  ///< told what takes unusually long, on the thread that waits
     std::filesystem::path cache_dir;  ///< where a user's compiled references are kept; empty: the usual cache root
 };
