@@ -22,7 +22,7 @@ namespace {
 int rounds_for(Effort effort) { return effort == Effort::quick ? 15 : effort == Effort::normal ? 41 : 201; }
 
 /// Configs of one problem that are timed side by side; the others are compared with the first.
-struct Contest {
+struct Match {
     Instance instance;
     std::vector<Config> configs;
 };
@@ -64,8 +64,8 @@ public:
 
     int run() {
         console_.line(device_line(gpu_.ordinal, gpu_.identity, session_.nvrtc_version()));
-        for (const Contest& contest : contests()) {
-            hold(contest);
+        for (const Match& match : matches()) {
+            hold(match);
             if (interrupted()) return interrupted();
         }
         if (failed_) return exit_code(Error::Kind::nothing_found);
@@ -75,7 +75,7 @@ public:
 private:
     // ---- Who competes.
 
-    std::vector<Contest> contests() {
+    std::vector<Match> matches() {
         const std::string& against = request_.against;
         if (against.empty())
             return for_each_problem([&](const Instance& instance) { return beside_default(instance); });
@@ -90,38 +90,38 @@ private:
     }
 
     template <class Make>
-    std::vector<Contest> for_each_problem(const Make& make) const {
-        std::vector<Contest> contests;
+    std::vector<Match> for_each_problem(const Make& make) const {
+        std::vector<Match> matches;
         for (const AskedProblem& problem : session_.problems())
-            contests.push_back(make(Session::instance(problem, gpu_.identity.limits)));
-        return contests;
+            matches.push_back(make(Session::instance(problem, gpu_.identity.limits)));
+        return matches;
     }
 
     bool problems_given() const { return !request_.problems.empty() || !request_.problems_file.empty(); }
     bool has_variant(const std::string& name) const { return !request_.op.empty() && session_.op().variant(name); }
 
     /// The config that was named, else all that the database holds for this problem, and the default before them.
-    Contest beside_default(const Instance& instance) const {
-        Contest contest{.instance = instance, .configs = {instance.default_config()}};
+    Match beside_default(const Instance& instance) const {
+        Match match{.instance = instance, .configs = {instance.default_config()}};
         const auto add = [&](const Config& config) {
-            if (std::ranges::find(contest.configs, config) == contest.configs.end()) contest.configs.push_back(config);
+            if (std::ranges::find(match.configs, config) == match.configs.end()) match.configs.push_back(config);
         };
         if (!request_.config.empty())
             add(complete_config(instance, config_from_text(request_.config)));
         else
             for (const Record& record : usable_records(store_, instance)) add(record.config);
-        return contest;
+        return match;
     }
 
     /// The config that was named, else the best one stored, else the default, against `baseline`.
-    Contest challenge(const Instance& instance, const Config& baseline) const {
+    Match challenge(const Instance& instance, const Config& baseline) const {
         if (!request_.config.empty())
             return {instance, {baseline, complete_config(instance, config_from_text(request_.config))}};
         const std::vector<Record> records = usable_records(store_, instance);
         return {instance, {baseline, records.empty() ? instance.default_config() : records.front().config}};
     }
 
-    std::vector<Contest> against_record(const RecordKey& id) {
+    std::vector<Match> against_record(const RecordKey& id) {
         const auto record = store_.record(id, {});
         if (!record)
             throw usage(fmt::format("there is no record {}", request_.against),
@@ -131,7 +131,7 @@ private:
         return for_each_problem([&](const Instance& instance) { return against_stored(*record, instance); });
     }
 
-    Contest against_stored(const Record& record, const Instance& instance) const {
+    Match against_stored(const Record& record, const Instance& instance) const {
         if (&instance.op() != &session_.ops().find(record.source.op))
             throw usage(fmt::format("record {} is of '{}', not of '{}'", record.id.text(), record.source.op,
                                     instance.op().name));
@@ -139,15 +139,15 @@ private:
     }
 
     /// Every problem of the other database on this GPU, or those that were asked for.
-    std::vector<Contest> against_database() {
+    std::vector<Match> against_database() {
         const Store other =
             Store::open({.path = request_.against, .mode = Store::Mode::read, .warn = [this](const std::string& text) {
                              console_.warning(text);
                          }});
-        std::vector<Contest> contests;
+        std::vector<Match> matches;
         const auto add = [&](const Instance& instance) {
             const std::vector<Record> records = usable_records(other, instance);
-            if (!records.empty()) contests.push_back(challenge(instance, records.front().config));
+            if (!records.empty()) matches.push_back(challenge(instance, records.front().config));
         };
         if (problems_given()) {
             for (const AskedProblem& problem : session_.problems())
@@ -162,12 +162,12 @@ private:
                         console_.warning(fmt::format("record {} is left out: {}", record.id.text(), e.what()));
                     }
         }
-        if (contests.empty())
+        if (matches.empty())
             throw Error{Error::Kind::nothing_found,
                         fmt::format("{} holds no usable record for {}{}", request_.against, gpu_.identity.name,
                                     request_.op.empty() ? "" : fmt::format(" of '{}'", request_.op)),
                         fmt::format("autotune query --db {}", request_.against)};
-        return contests;
+        return matches;
     }
 
     /// Best first.
@@ -179,15 +179,15 @@ private:
         return records;
     }
 
-    // ---- The contest.
+    // ---- The match.
 
-    void hold(const Contest& contest) {
-        preparation_ = bench_->prepare(contest.instance);
-        console_.result(fmt::format("{} {}", contest.instance.op().name, problem_words(contest.instance, " ")));
+    void hold(const Match& match) {
+        preparation_ = bench_->prepare(match.instance);
+        console_.result(fmt::format("{} {}", match.instance.op().name, problem_words(match.instance, " ")));
         // Each is checked before it is timed.
         std::vector<Config> sound;
-        for (const Config& config : contest.configs) bench_->submit(config);
-        for (const Config& config : contest.configs) {
+        for (const Config& config : match.configs) bench_->submit(config);
+        for (const Config& config : match.configs) {
             if (interrupted()) return;
             Outcome outcome = bench_->next({});
             if (outcome.ok()) {
@@ -198,17 +198,17 @@ private:
             explain(*bench_, config, outcome);
             console_.result(fmt::format("  {:<18} {}: {}", info(outcome.ending).words, config.text(), outcome.reason));
             if (console_.json())
-                console_.json_line(json_event("bench", {{"op", contest.instance.op().name},
-                                                        {"problem", contest.instance.problem()},
+                console_.json_line(json_event("bench", {{"op", match.instance.op().name},
+                                                        {"problem", match.instance.problem()},
                                                         {"config", config},
                                                         {"outcome", info(outcome.ending).name},
                                                         {"reason", outcome.reason}}));
         }
         if (sound.empty() || interrupted()) return;
         std::vector<Outcome> outcomes = bench_->rounds(sound, rounds_for(request_.effort));
-        const std::string_view first = sound.front() != contest.configs.front() ? "the first that is right"
-                                       : request_.against.empty()               ? "default"
-                                                                                : "against";
+        const std::string_view first = sound.front() != match.configs.front() ? "the first that is right"
+                                       : request_.against.empty()             ? "default"
+                                                                              : "against";
         for (std::size_t i = 0; i < sound.size(); ++i) {
             if (outcomes[i].samples_us.empty()) {
                 failed_ = true;
@@ -224,7 +224,7 @@ private:
                                     : ratio.median > 0 ? verdict_of(ratio)
                                                        : Verdict::uncertain;
             slower_ = slower_ || verdict == Verdict::slower;
-            print(contest.instance, sound[i], outcomes[i], ratio, verdict, first);
+            print(match.instance, sound[i], outcomes[i], ratio, verdict, first);
         }
     }
 

@@ -144,12 +144,16 @@ int run_db_revert(const RevertFlags& flags, const Request& request, Console& con
     const Reverted reverted = revert_import(store, id, flags.dry_run);
     // Which import a binary that waits came by is not kept, and another import brings it again.
     if (!flags.dry_run) PendingBinaries{store.binaries_folder()}.clear();
-    console.result(fmt::format("import {}: {} and {} {}", id, format_count(reverted.records, "record", "records"),
+    const std::string back = reverted.back == 0 ? ""
+                                                : fmt::format(", {} back that {} displaced", reverted.back,
+                                                              reverted.back == 1 ? "was" : "were");
+    console.result(fmt::format("import {}: {} and {} {}{}", id, format_count(reverted.records, "record", "records"),
                                format_count(reverted.predictions, "prediction", "predictions"),
-                               flags.dry_run ? "would go (dry run)" : "gone"));
+                               flags.dry_run ? "would go (dry run)" : "gone", back));
     console.json_line(json_event("db_revert_import", {{"id", id},
                                                       {"records", reverted.records},
                                                       {"predictions", reverted.predictions},
+                                                      {"back", reverted.back},
                                                       {"dry_run", flags.dry_run}}));
     return 0;
 }
@@ -165,9 +169,10 @@ int run_db_imports(const Request& request, Console& console) {
     const Session session{request, console};
     const Store store = session.open_store(Store::Mode::read);
     for (const ImportEntry& entry : imports(store)) {
-        console.result(fmt::format("import {}: {:%Y-%m-%d %H:%M} UTC, {} of {} rows taken, {} here now, sha256 {}",
-                                   entry.id, fmt::gmtime(static_cast<std::time_t>(entry.when)), entry.accepted,
-                                   entry.rows, entry.standing, entry.sha256.substr(0, 16)));
+        console.result(fmt::format(
+            "{} {}: {:%Y-%m-%d %H:%M} UTC, {} of {} rows taken, {} here now{}, sha256 {}", entry.policy, entry.id,
+            fmt::gmtime(static_cast<std::time_t>(entry.when)), entry.accepted, entry.rows, entry.standing,
+            entry.beside == 0 ? "" : fmt::format(", {} behind better ones", entry.beside), entry.sha256.substr(0, 16)));
         console.json_line(json_event("db_import_entry", {{"id", entry.id},
                                                          {"when", entry.when},
                                                          {"policy", entry.policy},
@@ -175,7 +180,8 @@ int run_db_imports(const Request& request, Console& console) {
                                                          {"source_uuid", entry.source_uuid},
                                                          {"rows", entry.rows},
                                                          {"accepted", entry.accepted},
-                                                         {"standing", entry.standing}}));
+                                                         {"standing", entry.standing},
+                                                         {"beside", entry.beside}}));
     }
     return 0;
 }
@@ -200,7 +206,7 @@ DbVerb db_imports() {
 
 DbVerb db_revert_import() {
     return {.name = "revert-import",
-            .about = "take an import out again",
+            .about = "take an import or a merge out, as if it had never been",
             .example = "autotune db revert-import 3",
             .flags = takes_store,
             .declare = declare_db_revert};

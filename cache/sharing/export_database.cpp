@@ -57,6 +57,12 @@ void remove_damaged(Database& db) {
 }
 
 constexpr const char* remove_others = R"sql(
+DELETE FROM record_beside;
+DELETE FROM predicted_beside;
+DELETE FROM device_beside;
+UPDATE record SET import = 0 WHERE import <> 0;
+UPDATE predicted SET import = 0 WHERE import <> 0;
+UPDATE run SET import = 0 WHERE import <> 0;
 DELETE FROM record WHERE device NOT IN (SELECT id FROM kept_device) OR problem NOT IN (SELECT id FROM kept_problem);
 DELETE FROM predicted WHERE problem NOT IN (SELECT id FROM kept_problem)
     OR run NOT IN (SELECT id FROM run WHERE device IN (SELECT id FROM kept_device));

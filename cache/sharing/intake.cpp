@@ -4,6 +4,7 @@
 
 #include <array>
 #include <tuple>
+#include <vector>
 
 #include "cache/store/crc32.h"
 #include "cache/store/rows.h"
@@ -29,13 +30,18 @@ std::uint32_t crc_of_incoming(const IncomingRow& row, std::uint32_t run_crc) {
     return crc_of_row(parts, numbers_of(row.figures), row.figures.max_error);
 }
 
-std::optional<std::int64_t> none_below_zero(std::int64_t number) {
-    return number < 0 ? std::nullopt : std::optional{number};
-}
+constexpr std::string_view description_columns = "name, vendor, mig, pci_id, core_khz, ecc, attrs_json";
 
-/// What two descriptions of one GPU may differ in: one of them stands, and the same one whichever came first.
-auto description_of(const DeviceIdentity& d) {
-    return std::tuple{d.name, d.vendor, d.mig, d.pci_id, d.core_khz, d.ecc, attributes_text(d)};
+/// Of what imports tell of a GPU that this machine has not, the largest stands, whichever came first.
+void describe_by_imports(Database& db, std::int64_t device) {
+    if (is_of_here(db, device)) return;
+    db.query(
+          fmt::format("UPDATE device SET ({0}) = (SELECT {0} FROM device_beside WHERE device = ?1 ORDER BY name DESC, "
+                      "vendor DESC, mig DESC, pci_id DESC, core_khz DESC, ecc DESC, attrs_json DESC LIMIT 1) "
+                      "WHERE id = ?1 AND EXISTS (SELECT 1 FROM device_beside WHERE device = ?1)",
+                      description_columns))
+        .bind(device)
+        .run();
 }
 
 }  // namespace
@@ -66,10 +72,7 @@ std::string Intake::settle(IncomingRow& row) {
     if (row.device->id == 0) settle_device(*row.device);
     if (row.source->id == 0) row.source->id = intern(db_, row.source->value);
     if (row.problem->id == 0) row.problem->id = intern(db_, row.problem->value);
-    if (row.config->id == 0) {
-        row.config->id = intern(db_, row.source->value.op, row.config->value);
-        configs_.emplace(row.config->id, row.config->hash);
-    }
+    if (row.config->id == 0) row.config->id = intern(db_, row.source->value.op, row.config->value);
     // Lines may tell one GPU in two ways: the row's own is the one that was judged and settled.
     row.run->device = row.device;
     if (row.run->environment->id == 0) row.run->environment->id = intern(db_, row.run->environment->value);
@@ -77,21 +80,20 @@ std::string Intake::settle(IncomingRow& row) {
     return {};
 }
 
+/// Of two descriptions in one file the larger counts.
 void Intake::settle_device(Part<DeviceIdentity>& device) {
     device.id = intern(db_, device.value);
-    Entities entities{db_};
-    const auto* here = entities.device(device.id);
-    if (!here || description_of(here->value) >= description_of(device.value)) return;
-    // How this machine's own GPUs are described is not for others to say.
-    if (trust_ == Trust::elsewhere &&
-        db_.integer_of("SELECT 1 FROM run WHERE device = ? AND origin = 'local' LIMIT 1", device.id))
-        return;
+    if (is_of_here(db_, device.id)) return;
     const DeviceIdentity& d = device.value;
-    db_.query(
-           "UPDATE device SET name = ?, vendor = ?, mig = ?, pci_id = ?, core_khz = ?, ecc = ?, attrs_json = ? "
-           "WHERE id = ?")
-        .bind(d.name, d.vendor, d.mig, d.pci_id, d.core_khz, d.ecc, attributes_text(d), device.id)
+    db_.query(fmt::format("INSERT INTO device_beside (device, import, {0}) VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT DO "
+                          "UPDATE SET ({0}) = (excluded.name, excluded.vendor, excluded.mig, excluded.pci_id, "
+                          "excluded.core_khz, excluded.ecc, excluded.attrs_json) WHERE (excluded.name, "
+                          "excluded.vendor, excluded.mig, excluded.pci_id, excluded.core_khz, excluded.ecc, "
+                          "excluded.attrs_json) > ({0})",
+                          description_columns))
+        .bind(device.id, import_id_, d.name, d.vendor, d.mig, d.pci_id, d.core_khz, d.ecc, attributes_text(d))
         .run();
+    describe_by_imports(db_, device.id);
 }
 
 /// A run of another's that is taken in gets a uuid made of its own, so that no row can pass for one of a run of here.
@@ -101,23 +103,20 @@ std::string Intake::settle_run(RunPart& run, const IncomingRow& row) {
     if (!local) {
         if (was_local) run.value.uuid = sha256_hex("import " + run.value.uuid).substr(0, uuid_digits);
         run.value.origin = fmt::format("import:{}", import_id_);
+        run.value.host_hash.clear();  // whose machine it was says nothing here
     }
     run.crc_here = crc32(run.value.uuid);
     std::int64_t id = db_.integer_of("SELECT id FROM run WHERE uuid = ?", run.value.uuid).value_or(0);
     if (id == 0)
-        id = insert_run(db_, run.value, row.device->id, run.environment->id, row.problem->id, row.predicted);
+        id =
+            insert_run(db_, run.value, row.device->id, run.environment->id, row.problem->id, row.predicted, import_id_);
     else if (differs(id, run))
         return run.refused = fmt::format("its run {} is another one here", run.value.uuid);
     run.id = id;
-    runs_[id] = {.local = local,
-                 .locked_clocks = run.value.clock_policy == "locked",
-                 .uuid = run.value.uuid,
-                 .crc = run.crc_here};
-    run.locked_clocks = runs_[id].locked_clocks;
     return {};
 }
 
-/// Of the hash of a host, which an export may leave out, the larger text stands.
+/// Of the hash of a host, which an own export may leave out, the larger text stands.
 bool Intake::differs(std::int64_t id, const RunPart& run) {
     Entities entities{db_};
     const auto* here = entities.run(id);
@@ -132,120 +131,65 @@ bool Intake::differs(std::int64_t id, const RunPart& run) {
     return false;
 }
 
-const Intake::Standing& Intake::standing(std::int64_t run) {
-    const auto [at, is_new] = runs_.try_emplace(run);
-    if (is_new) {
-        Query row = db_.query("SELECT origin, clock_policy, uuid FROM run WHERE id = ?");
-        row.bind(run);
-        if (row.step())
-            at->second = {.local = row.text(0) == "local",
-                          .locked_clocks = row.text(1) == "locked",
-                          .uuid = std::string{row.text(2)},
-                          .crc = crc32(row.text(2))};
-    }
-    return at->second;
-}
-
-const std::string& Intake::config_hash(std::int64_t config) {
-    const auto [at, is_new] = configs_.try_emplace(config);
-    if (is_new) {
-        Query row = db_.query("SELECT hash FROM config WHERE id = ?");
-        row.bind(config);
-        if (row.step()) at->second = row.text(0);
-    }
-    return at->second;
+Taken Intake::taken(Put put) {
+    kept_any_ = kept_any_ || put != Put::not_better;
+    return put == Put::added ? Taken::added : put == Put::better ? Taken::better : Taken::not_better;
 }
 
 Taken Intake::put_record(const IncomingRow& row) {
-    RowFigures figures = row.figures;
-    if (trust_ == Trust::elsewhere) figures.verified = static_cast<int>(Verified::elsewhere);
+    RowFigures f = row.figures;
+    if (trust_ == Trust::elsewhere) f.verified = static_cast<int>(Verified::elsewhere);
     const CrcParts parts{.device = row.device->crc,
                          .source = row.source->crc,
                          .problem = row.problem->crc,
                          .config = row.config->crc,
                          .run = row.run->crc_here};
-    const std::uint32_t crc = crc_of_row(parts, numbers_of(figures), figures.max_error);
-    const auto write = [&](std::string_view sql) {
-        db_.query(sql)
-            .bind(row.device->id, row.source->id, row.problem->id, figures.nvrtc_major, figures.nvrtc_minor,
-                  figures.rank, row.config->id, figures.time_ns, figures.low_ns, figures.high_ns, figures.samples,
-                  none_below_zero(figures.default_ns), figures.evaluated, figures.space_size, figures.effort,
-                  figures.verified, figures.max_error, row.run->id, figures.tuned_at, crc)
-            .run();
-    };
-    write(
-        "INSERT OR IGNORE INTO record (device, template, problem, nvrtc_major, nvrtc_minor, rank, config, time_ns, "
-        "lo_ns, hi_ns, samples, default_ns, evaluated, space_size, effort, verified, max_err, run, tuned_at, flags, "
-        "crc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?)");
-    if (db_.changes() > 0) return Taken::added;
-    {
-        Query there = db_.query(
-            "SELECT config, time_ns, lo_ns, hi_ns, samples, default_ns, evaluated, space_size, effort, verified, "
-            "max_err, run, tuned_at, crc FROM record WHERE device = ? AND template = ? AND problem = ? AND nvrtc_major "
-            "= ? AND nvrtc_minor = ? AND rank = ?");
-        there.bind(row.device->id, row.source->id, row.problem->id, figures.nvrtc_major, figures.nvrtc_minor,
-                   figures.rank);
-        there.step();
-        // The same key means the same template and compiler: neither of the two is staler than the other.
-        const auto order_of = [&](const RowFigures& f, const std::string& config, const Standing& run,
-                                  std::uint32_t row_crc) {
-            return OrderKey{.verified = static_cast<Verified>(f.verified),
-                            .locked_clocks = run.locked_clocks,
-                            .effort = static_cast<SearchEffort>(f.effort),
-                            .local = run.local,
-                            .time_ns = f.time_ns,
-                            .tuned_at = f.tuned_at,
-                            .config_hash = config,
-                            .run_uuid = run.uuid,
-                            .rank = f.rank,
-                            .crc = row_crc};
-        };
-        const Standing& run = standing(there.integer(11));
-        const std::string& config = config_hash(there.integer(0));
-        const RowFigures known{.nvrtc_major = figures.nvrtc_major,
-                               .nvrtc_minor = figures.nvrtc_minor,
-                               .rank = figures.rank,
-                               .time_ns = there.integer(1),
-                               .low_ns = there.integer(2),
-                               .high_ns = there.integer(3),
-                               .samples = there.integer(4),
-                               .default_ns = there.null(5) ? -1 : there.integer(5),
-                               .evaluated = there.integer(6),
-                               .space_size = there.integer(7),
-                               .effort = there.integer(8),
-                               .verified = there.integer(9),
-                               .tuned_at = there.integer(12),
-                               .max_error = there.real(10)};
-        const auto known_crc = static_cast<std::uint32_t>(there.integer(13));
-        const CrcParts known_parts{.device = parts.device,
-                                   .source = parts.source,
-                                   .problem = parts.problem,
-                                   .config = crc32(row.config->value.variant + ' ' + config),
-                                   .run = run.crc};
-        // A damaged row gives way: it would be none for a reader.
-        const bool sound = crc_of_row(known_parts, numbers_of(known), known.max_error) == known_crc;
-        const auto incoming = order_of(figures, row.config->hash, standing(row.run->id), crc);
-        if (sound && compare(order_of(known, config, run, known_crc), incoming) <= 0) return Taken::not_better;
-    }
-    write(
-        "INSERT OR REPLACE INTO record (device, template, problem, nvrtc_major, nvrtc_minor, rank, config, time_ns, "
-        "lo_ns, hi_ns, samples, default_ns, evaluated, space_size, effort, verified, max_err, run, tuned_at, flags, "
-        "crc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0,?)");
-    return Taken::better;
+    return taken(contest_.put(RecordRow{.key = {.device = row.device->id,
+                                                .source = row.source->id,
+                                                .problem = row.problem->id,
+                                                .nvrtc_major = f.nvrtc_major,
+                                                .nvrtc_minor = f.nvrtc_minor,
+                                                .rank = f.rank},
+                                        .config = row.config->id,
+                                        .run = row.run->id,
+                                        .time_ns = f.time_ns,
+                                        .low_ns = f.low_ns,
+                                        .high_ns = f.high_ns,
+                                        .samples = f.samples,
+                                        .default_ns = f.default_ns,
+                                        .evaluated = f.evaluated,
+                                        .space_size = f.space_size,
+                                        .effort = f.effort,
+                                        .verified = f.verified,
+                                        .tuned_at = f.tuned_at,
+                                        .max_error = f.max_error,
+                                        .crc = crc_of_row(parts, numbers_of(f), f.max_error)},
+                              import_id_));
 }
 
 Taken Intake::put_prediction_row(const IncomingRow& row) {
-    const Put put = put_prediction(
-        db_, {.model = model_of(row.device->value),
-              .source = row.source->id,
-              .problem = row.problem->id,
-              .model_version = row.model_version,
-              .rank = row.figures.rank,
-              .config = row.config->id,
-              .time_ns = row.figures.time_ns,
-              .checked = trust_ == Trust::own && row.figures.verified != static_cast<int>(Verified::elsewhere),
-              .run = row.run->id});
-    return put == Put::added ? Taken::added : put == Put::better ? Taken::better : Taken::not_better;
+    return taken(contest_.put(
+        PredictionRow{.key = {.model = model_of(row.device->value),
+                              .source = row.source->id,
+                              .problem = row.problem->id,
+                              .model_version = std::string{row.model_version},
+                              .rank = row.figures.rank},
+                      .config = row.config->id,
+                      .time_ns = row.figures.time_ns,
+                      .checked = trust_ == Trust::own && row.figures.verified != static_cast<int>(Verified::elsewhere),
+                      .run = row.run->id},
+        import_id_));
+}
+
+void forget_descriptions(Database& db, std::int64_t import_id) {
+    std::vector<std::int64_t> devices;
+    {
+        Query row = db.query("SELECT device FROM device_beside WHERE import = ?");
+        row.bind(import_id);
+        while (row.step()) devices.push_back(row.integer(0));
+    }
+    db.query("DELETE FROM device_beside WHERE import = ?").bind(import_id).run();
+    for (const std::int64_t device : devices) describe_by_imports(db, device);
 }
 
 }  // namespace autotune

@@ -2,14 +2,12 @@
 #define AUTOTUNE_CACHE_SHARING_INTAKE_H
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <vector>
 
 #include "cache/sharing/judge.h"
+#include "cache/store/contest.h"
 #include "cache/store/database.h"
 #include "cache/store/record.h"
 
@@ -35,7 +33,6 @@ struct RunPart : Part<RunInfo> {
     Part<DeviceIdentity>* device = nullptr;
     Part<Environment>* environment = nullptr;
     std::uint32_t crc_here = 0;  ///< with the uuid that it has here
-    bool locked_clocks = false;
 };
 
 /// A row of elsewhere. The parts belong to whoever reads the file.
@@ -54,25 +51,20 @@ struct IncomingRow {
 /// What became of a row.
 enum class Taken { added, better, not_better, refused };
 
-/// Puts rows of elsewhere into a database, inside a transaction of the caller's. Of two rows with one key the better by
-/// compare() stands, whatever came first, so any order and any repetition end in the same rows.
+/// Puts rows of elsewhere into a database, inside a transaction of the caller's, where they compete with what is there:
+/// any order and any repetition end in the same rows.
 class Intake {
 public:
     Intake(Database& target, const Judge& judge, Trust trust, std::int64_t import_id)
-        : db_{target}, judge_{judge}, trust_{trust}, import_id_{import_id} {}
+        : db_{target}, judge_{judge}, trust_{trust}, import_id_{import_id}, contest_{target} {}
 
     /// `why` gets the reason where the row is refused.
     Taken put(IncomingRow& row, std::string& why);
     const Judge& judge() const noexcept { return judge_; }
+    /// Whether it put anything there, standing or not.
+    bool kept_any() const noexcept { return kept_any_; }
 
 private:
-    /// What stands of a run here, or is to be put there.
-    struct Standing {
-        bool local = true, locked_clocks = false;
-        std::string uuid{};
-        std::uint32_t crc = 0;
-    };
-
     std::string refusal(const IncomingRow& row) const;
     std::string settle(IncomingRow& row);
     std::string settle_run(RunPart& run, const IncomingRow& row);
@@ -80,16 +72,18 @@ private:
     bool differs(std::int64_t id, const RunPart& run);
     Taken put_record(const IncomingRow& row);
     Taken put_prediction_row(const IncomingRow& row);
-    const Standing& standing(std::int64_t run);
-    const std::string& config_hash(std::int64_t config);
+    Taken taken(Put put);
 
     Database& db_;
     const Judge& judge_;
     Trust trust_;
     std::int64_t import_id_;
-    std::unordered_map<std::int64_t, Standing> runs_{};
-    std::unordered_map<std::int64_t, std::string> configs_{};
+    Contest contest_;
+    bool kept_any_ = false;
 };
+
+/// Takes out of a device's words what an import told, as far as any did: of those that are left the largest stand.
+void forget_descriptions(Database& database, std::int64_t import_id);
 
 }  // namespace autotune
 #endif

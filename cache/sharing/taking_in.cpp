@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <ctime>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "autotune/error.h"
 #include "cache/sharing/read_database.h"
@@ -88,25 +90,25 @@ void count_row(TakenIn& report, Taken taken, std::size_t number, std::string_vie
     ++report.reasons[room ? why : "others"];
 }
 
+/// A file that is imported again is the same import: it brings back what has gone of it, and nothing twice.
 std::int64_t begin_log(Database& db, const OpenedFile& file, Trust trust, std::int64_t now) {
+    const std::string_view policy = trust == Trust::own ? "merge" : "import";
+    if (const auto same =
+            db.integer_of("SELECT id FROM import_log WHERE sha256 = ? AND policy = ?", file.sha256(), policy))
+        return *same;
     db.query(
           "INSERT INTO import_log (source_uuid, sha256, \"when\", policy, rows_in, accepted, rejected_json) VALUES "
           "(?,?,?,?,0,0,'{}')")
-        .bind(file.uuid(), file.sha256(), now, trust == Trust::own ? "merge" : "import")
+        .bind(file.uuid(), file.sha256(), now, policy)
         .run();
     return db.last_id();
 }
 
 void end_log(Database& db, TakenIn& report, std::int64_t id) {
-    if (report.added + report.better == 0) {
-        db.query("DELETE FROM import_log WHERE id = ?").bind(id).run();
-        db.query("DELETE FROM run WHERE origin = ?").bind(fmt::format("import:{}", id)).run();  // of rows not taken
-        return;
-    }
     report.import_id = id;
     nlohmann::json reasons = nlohmann::json::object();
     for (const auto& [reason, count] : report.reasons) reasons[reason] = count;
-    db.query("UPDATE import_log SET rows_in = ?, accepted = ?, rejected_json = ? WHERE id = ?")
+    db.query("UPDATE import_log SET rows_in = ?, accepted = accepted + ?, rejected_json = ? WHERE id = ?")
         .bind(report.rows, report.added + report.better,
               reasons.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), id)
         .run();
@@ -115,6 +117,7 @@ void end_log(Database& db, TakenIn& report, std::int64_t id) {
 TakenIn take_in_one(Database& target, OpenedFile& file, const TakingInOptions& options) {
     TakenIn report{.file = file.name, .sha256 = file.sha256(), .source_uuid = file.uuid()};
     const Judge judge{*options.ops};
+    target.execute("SAVEPOINT file");
     const std::int64_t id = begin_log(target, file, options.trust, std::time(nullptr));
     Intake intake{target, judge, options.trust, id};
     std::string why;
@@ -128,7 +131,11 @@ TakenIn take_in_one(Database& target, OpenedFile& file, const TakingInOptions& o
         file.lines->read(judge, sink, [&](std::size_t number, const std::string& reason) {
             count_row(report, Taken::refused, number, {}, reason, options);
         });
-    end_log(target, report, id);
+    if (intake.kept_any())
+        end_log(target, report, id);
+    else
+        target.execute("ROLLBACK TO file");  // nothing is left of parts of rows that were not taken
+    target.execute("RELEASE file");
     return report;
 }
 
@@ -166,44 +173,78 @@ TakenIn take_in_bytes(Store& store, std::vector<std::byte> bytes, const std::str
     return take_in_opened(store, opened, options).front();
 }
 
+namespace {
+
+/// Runs of which no row is left go; of the others it is told who brings them now.
+void let_go_of_runs(Database& db, std::int64_t import_id) {
+    constexpr std::string_view rows =
+        "(SELECT run, import FROM record UNION ALL SELECT run, import FROM record_beside UNION ALL SELECT run, import "
+        "FROM predicted UNION ALL SELECT run, import FROM predicted_beside)";
+    db.query(fmt::format("DELETE FROM run WHERE import = ? AND id NOT IN (SELECT run FROM {} UNION ALL SELECT run FROM "
+                         "negative WHERE run IS NOT NULL)",
+                         rows))
+        .bind(import_id)
+        .run();
+    std::vector<std::pair<std::int64_t, std::int64_t>> kept;
+    {
+        Query row = db.query(fmt::format(
+            "SELECT run, min(import) FROM {} WHERE run IN (SELECT id FROM run WHERE import = ?) GROUP BY run", rows));
+        row.bind(import_id);
+        while (row.step()) kept.emplace_back(row.integer(0), row.integer(1));
+    }
+    for (const auto& [run, import] : kept)
+        db.query(
+              "UPDATE run SET import = ?1, origin = iif(origin = 'local' OR ?1 = 0, origin, 'import:' || ?1) "
+              "WHERE id = ?2")
+            .bind(import, run)
+            .run();
+}
+
+std::map<std::int64_t, std::size_t> rows_by_import(Database& db, std::string_view beside) {
+    std::map<std::int64_t, std::size_t> counts;
+    for (const char* table : {"record", "predicted"}) {
+        Query row =
+            db.query(fmt::format("SELECT import, count(*) FROM {}{} WHERE import > 0 GROUP BY import", table, beside));
+        while (row.step()) counts[row.integer(0)] += static_cast<std::size_t>(row.integer(1));
+    }
+    return counts;
+}
+
+}  // namespace
+
 Reverted revert_import(Store& store, std::int64_t import_id, bool dry_run) {
-    const std::string origin = fmt::format("import:{}", import_id);
     Reverted reverted;
-    const auto of_this_import = [&](std::string_view what, std::string_view table) {
-        return fmt::format("{} FROM {} WHERE run IN (SELECT id FROM run WHERE origin = ?)", what, table);
-    };
-    const auto count = [&](Database& db) {
-        const auto policy = db.text_of(fmt::format("SELECT policy FROM import_log WHERE id = {}", import_id));
-        if (policy.empty())
+    const auto take_out = [&](Database& db) {
+        if (!db.integer_of("SELECT 1 FROM import_log WHERE id = ?", import_id))
             throw Error{Error::Kind::usage, fmt::format("there is no import {}", import_id), "autotune db imports"};
-        reverted.records =
-            static_cast<std::size_t>(db.integer_of(of_this_import("SELECT count(*)", "record"), origin).value_or(0));
-        reverted.predictions =
-            static_cast<std::size_t>(db.integer_of(of_this_import("SELECT count(*)", "predicted"), origin).value_or(0));
+        Contest contest{db};
+        const auto records = contest.take_out_records(import_id), predictions = contest.take_out_predictions(import_id);
+        reverted = {.records = records.rows, .predictions = predictions.rows, .back = records.back + predictions.back};
+        forget_descriptions(db, import_id);
+        let_go_of_runs(db, import_id);
+        db.query("DELETE FROM import_log WHERE id = ?").bind(import_id).run();
     };
     if (dry_run) {
-        store.inspect(count);
-        return reverted;
+        Database scratch = Database::in_memory();
+        store.inspect([&](Database& tune) { scratch.copy_from(tune); });
+        take_out(scratch);
+    } else {
+        store.transact(take_out);
     }
-    store.transact([&](Database& db) {
-        count(db);
-        for (const char* table : {"record", "predicted"}) db.query(of_this_import("DELETE", table)).bind(origin).run();
-        db.query("DELETE FROM run WHERE origin = ? AND id NOT IN (SELECT run FROM negative WHERE run IS NOT NULL)")
-            .bind(origin)
-            .run();
-        db.query("DELETE FROM import_log WHERE id = ?").bind(import_id).run();
-    });
     return reverted;
 }
 
 std::vector<ImportEntry> imports(const Store& store) {
     std::vector<ImportEntry> entries;
     store.inspect([&](Database& db) {
+        const auto standing = rows_by_import(db, ""), waiting = rows_by_import(db, "_beside");
+        const auto of = [](const std::map<std::int64_t, std::size_t>& counts, std::int64_t id) {
+            const auto found = counts.find(id);
+            return found == counts.end() ? 0 : found->second;
+        };
         Query row = db.query(
-            "SELECT i.id, i.\"when\", i.source_uuid, i.sha256, i.policy, i.rows_in, i.accepted, i.rejected_json, "
-            "(SELECT count(*) FROM record WHERE run IN (SELECT id FROM run WHERE origin = 'import:' || i.id)) + "
-            "(SELECT count(*) FROM predicted WHERE run IN (SELECT id FROM run WHERE origin = 'import:' || i.id)) "
-            "FROM import_log i ORDER BY i.id");
+            "SELECT id, \"when\", source_uuid, sha256, policy, rows_in, accepted, rejected_json FROM import_log "
+            "ORDER BY id");
         while (row.step())
             entries.push_back({.id = row.integer(0),
                                .when = row.integer(1),
@@ -212,7 +253,8 @@ std::vector<ImportEntry> imports(const Store& store) {
                                .policy = std::string{row.text(4)},
                                .rows = static_cast<std::size_t>(row.integer(5)),
                                .accepted = static_cast<std::size_t>(row.integer(6)),
-                               .standing = static_cast<std::size_t>(row.integer(8)),
+                               .standing = of(standing, row.integer(0)),
+                               .beside = of(waiting, row.integer(0)),
                                .rejected_json = std::string{row.text(7)}});
     });
     return entries;

@@ -56,11 +56,13 @@ std::vector<TakenIn> take_in(Store& store, const std::vector<std::filesystem::pa
 TakenIn take_in_bytes(Store& store, std::vector<std::byte> bytes, const std::string& name,
                       const TakingInOptions& options);
 
-/// What one import put in.
+/// What taking an import out did.
 struct Reverted {
-    std::size_t records = 0, predictions = 0;
+    std::size_t records = 0, predictions = 0;  ///< that stood, and are gone
+    std::size_t back = 0;                      ///< what they had displaced, and stands again
 };
-/// Removes what is left of an import: rows that were measured or verified here since then stay.
+/// Takes an import or a merge out, as if it had never been: what else was imported, merged, measured and verified stays
+/// and stands as it would. Of rows alone: what they made `verify` measure here stays.
 /// Throws Error{usage} where there is no such import.
 Reverted revert_import(Store& store, std::int64_t import_id, bool dry_run);
 
@@ -70,6 +72,7 @@ struct ImportEntry {
     std::string source_uuid{}, sha256{}, policy{};
     std::size_t rows = 0, accepted = 0;
     std::size_t standing = 0;  ///< records and predictions of it that are here now
+    std::size_t beside = 0;    ///< those that wait beside better ones
     std::string rejected_json{};
 };
 /// Oldest first.

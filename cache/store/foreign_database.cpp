@@ -31,6 +31,8 @@ Error refused_file(std::string_view name, const std::string& why,
     return Error{Error::Kind::usage, fmt::format("'{}' is not taken in: {}", name, why), help};
 }
 
+constexpr std::size_t schema_at = 60;  // user_version, in the header of every database
+
 int big_endian_at(const std::vector<std::byte>& bytes, std::size_t at) {
     unsigned number = 0;
     for (std::size_t i = 0; i < 4; ++i) number = number << 8 | std::to_integer<unsigned>(bytes[at + i]);
@@ -44,9 +46,9 @@ void require_our_header(const std::vector<std::byte>& bytes, std::string_view na
     if (bytes.size() < header || std::memcmp(bytes.data(), sqlite_magic.data(), sqlite_magic.size()) != 0 ||
         big_endian_at(bytes, 68) != application_id)
         throw refused_file(name, "it is no autotune database");
-    const int schema = big_endian_at(bytes, 60);
-    if (schema != schema_version)
-        throw refused_file(name, fmt::format("it has schema {}, this program reads {}", schema, schema_version),
+    const int schema = big_endian_at(bytes, schema_at);
+    if (schema < 1 || schema > schema_version)
+        throw refused_file(name, fmt::format("it has schema {}, this program reads 1 to {}", schema, schema_version),
                            schema > schema_version ? "update autotune, or ask for an export as JSON lines"
                                                    : "ask for an export by a program of today");
 }
@@ -119,6 +121,7 @@ void ForeignDatabase::require_settled(const fs::path& path) {
 
 ForeignDatabase ForeignDatabase::of(std::vector<std::byte> bytes, std::string name, const Limits& limits) {
     require_our_header(bytes, name);
+    const int schema = big_endian_at(bytes, schema_at);
     ForeignDatabase foreign{Database::in_memory(), std::move(name)};
     foreign.sha256_ = sha256_hex(bytes);
     bytes[18] = bytes[19] = std::byte{1};  // no write-ahead log: it would want files beside it
@@ -133,7 +136,7 @@ ForeignDatabase ForeignDatabase::of(std::vector<std::byte> bytes, std::string na
         throw refused_file(foreign.name_, "SQLite does not open it");
     foreign.ask([&] {
         sqlite3_set_authorizer(foreign.database_.handle(), allow_reading, nullptr);
-        foreign.require_our_schema();
+        foreign.require_our_schema(schema);
         foreign.require_soundness();
         foreign.uuid_ = foreign.database_.text_of("SELECT value FROM meta WHERE key = 'db_uuid'");
     });
@@ -174,9 +177,9 @@ void ForeignDatabase::guard(const Limits& limits) {
     sqlite3_progress_handler(db, steps_between_looks, Deadline::passed, deadline_.get());
 }
 
-void ForeignDatabase::require_our_schema() {
+void ForeignDatabase::require_our_schema(int version) {
     const SchemaRows found = schema_rows(database_);
-    const SchemaRows& ours = our_schema_rows(tune_schema);
+    const SchemaRows& ours = tune_schema_rows(version);
     for (const auto& row : found)
         if (!ours.contains(row))
             throw refused_file(name_, fmt::format("it holds the {} '{}', which no database of autotune has",

@@ -53,7 +53,7 @@ private:
     struct Deadline;
     ForeignDatabase(Database database, std::string name);
     void guard(const Limits& limits);
-    void require_our_schema();
+    void require_our_schema(int version);
     void require_soundness();
     [[noreturn]] void throw_unreadable(const DatabaseFailure& failure) const;
 

@@ -58,10 +58,25 @@ void keep_copy(const fs::path& path, const fs::path& copy) {
     }
 }
 
+/// Until then a row was its run's, and what it had displaced was gone.
+void tell_who_brought_rows(Database& tune) {
+    tune.execute(tune_additions_to_1);
+    tune.execute(R"sql(
+UPDATE run SET import = CAST(substr(origin, 8) AS INTEGER) WHERE origin GLOB 'import:[0-9]*';
+UPDATE record SET import = (SELECT import FROM run WHERE id = record.run)
+    WHERE run IN (SELECT id FROM run WHERE import > 0);
+UPDATE predicted SET import = (SELECT import FROM run WHERE id = predicted.run)
+    WHERE run IN (SELECT id FROM run WHERE import > 0);
+INSERT INTO device_beside SELECT DISTINCT d.id, r.import, d.name, d.vendor, d.core_khz, d.mig, d.ecc, d.pci_id,
+    d.attrs_json FROM device d JOIN run r ON r.device = d.id WHERE r.import > 0;
+)sql");
+}
+
+constexpr Migration released_steps[] = {{.from = 1, .min_reader = 1, .tune = tell_who_brought_rows}};
+
 }  // namespace
 
-/// Schema 1 is the first.
-std::span<const Migration> migrations() noexcept { return {}; }
+std::span<const Migration> migrations() noexcept { return released_steps; }
 
 int schema_of(Database& database) { return static_cast<int>(database.integer_of("PRAGMA user_version").value_or(0)); }
 

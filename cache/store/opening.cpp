@@ -544,6 +544,7 @@ Opened open_for_folding(const fs::path& database, const fs::path& copy) {
         } else {
             Database source = open_file(database, tune_schema, Database::Access::read, std::chrono::seconds{10});
             out.tune.copy_from(source);
+            migrate(out.tune, false);
         }
     } catch (const DatabaseFailure&) {
         remove_database(copy);

@@ -102,24 +102,24 @@ std::strong_ordering compare(const OrderKey& a, const OrderKey& b) {
     return a.crc <=> b.crc;
 }
 
+RecordOrder::RecordOrder(const Record& r)
+    : config_hash{r.config.hash()},
+      template_hash{r.source.hash()},
+      key{.verified = r.verified,
+          .fresh = r.fresh(),
+          .locked_clocks = r.run.clock_policy == "locked",
+          .effort = r.run.effort,
+          .local = r.local(),
+          .time_ns = nanoseconds(r.time_us),
+          .tuned_at = r.tuned_at,
+          .config_hash = config_hash,
+          .template_hash = template_hash,
+          .run_uuid = r.run.uuid,
+          .rank = r.rank,
+          .crc = crc_of(r)} {}
+
 std::strong_ordering compare(const Record& a, const Record& b) {
-    const auto hashes = [](const Record& r) { return std::pair{r.config.hash(), r.source.hash()}; };
-    const auto key = [](const Record& r, const std::pair<std::string, std::string>& texts) {
-        return OrderKey{.verified = r.verified,
-                        .fresh = r.fresh(),
-                        .locked_clocks = r.run.clock_policy == "locked",
-                        .effort = r.run.effort,
-                        .local = r.local(),
-                        .time_ns = nanoseconds(r.time_us),
-                        .tuned_at = r.tuned_at,
-                        .config_hash = texts.first,
-                        .template_hash = texts.second,
-                        .run_uuid = r.run.uuid,
-                        .rank = r.rank,
-                        .crc = crc_of(r)};
-    };
-    const auto of_a = hashes(a), of_b = hashes(b);
-    return compare(key(a, of_a), key(b, of_b));
+    return compare(RecordOrder{a}.key, RecordOrder{b}.key);
 }
 
 std::uint32_t crc_of_row(const CrcParts& parts, const std::array<std::int64_t, 13>& numbers,

@@ -116,6 +116,14 @@ struct OrderKey {
 /// left is decided by exact figures, so that no two different records are equal and merging is a maximum: commutative,
 /// associative, idempotent.
 std::strong_ordering compare(const OrderKey& a, const OrderKey& b);
+/// What the order sees of a record, which outlives it.
+struct RecordOrder {
+    explicit RecordOrder(const Record& record);
+    RecordOrder(const RecordOrder&) = delete;
+    RecordOrder& operator=(const RecordOrder&) = delete;
+    const std::string config_hash, template_hash;
+    const OrderKey key;
+};
 std::strong_ordering compare(const Record& a, const Record& b);
 inline bool better(const Record& a, const Record& b) { return compare(a, b) < 0; }
 

@@ -136,6 +136,19 @@ std::int64_t intern(Database& database, std::string_view op, const Config& confi
         });
 }
 
+bool is_of_here(Database& database, std::int64_t device) {
+    return database.integer_of("SELECT 1 FROM run WHERE device = ? AND import = 0 LIMIT 1", device).has_value();
+}
+
+void describe(Database& database, std::int64_t id, const DeviceIdentity& d) {
+    database
+        .query(
+            "UPDATE device SET name = ?, vendor = ?, mig = ?, pci_id = ?, core_khz = ?, ecc = ?, attrs_json = ? "
+            "WHERE id = ?")
+        .bind(d.name, d.vendor, d.mig, d.pci_id, d.core_khz, d.ecc, attributes_text(d), id)
+        .run();
+}
+
 void mend(Database& database, std::int64_t id, const DeviceIdentity& d) {
     Entities entities{database};
     const auto* there = entities.device(id);
@@ -143,12 +156,7 @@ void mend(Database& database, std::int64_t id, const DeviceIdentity& d) {
         there->value.pci_id == d.pci_id && there->value.core_khz == d.core_khz && there->value.ecc == d.ecc &&
         attributes_text(there->value) == attributes_text(d))
         return;
-    database
-        .query(
-            "UPDATE device SET name = ?, vendor = ?, mig = ?, pci_id = ?, core_khz = ?, ecc = ?, attrs_json = ? "
-            "WHERE id = ?")
-        .bind(d.name, d.vendor, d.mig, d.pci_id, d.core_khz, d.ecc, attributes_text(d), id)
-        .run();
+    describe(database, id, d);
 }
 
 void mend(Database& database, std::int64_t id, const Environment& e) {
@@ -182,23 +190,26 @@ void mend(Database& database, std::int64_t id, const Config& config) {
 }
 
 std::int64_t insert_run(Database& database, const RunInfo& r, std::int64_t device, std::int64_t environment,
-                        std::int64_t problem, bool predicted) {
+                        std::int64_t problem, bool predicted, std::int64_t import) {
     database
         .query(
             "INSERT INTO run (uuid, device, env, problem, started, ended, strategy, seed, budget, effort, "
             "clock_policy, "
-            "locked_mhz, power_w, temp_max, l2_policy, graph_mode, tolerance, reference, host_hash, origin, predicted) "
-            "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+            "locked_mhz, power_w, temp_max, l2_policy, graph_mode, tolerance, reference, host_hash, origin, predicted, "
+            "import) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
         .bind(r.uuid, device, environment, problem, r.started, r.ended, r.strategy, r.seed, r.budget, name_of(r.effort),
               r.clock_policy, r.locked_mhz, r.power_w, r.temperature_max, r.l2_policy, r.method, r.tolerance,
-              r.reference, r.host_hash, r.origin, predicted)
+              r.reference, r.host_hash, r.origin, predicted, import)
         .run();
     return database.last_id();
 }
 
 Interning::Part Interning::device(const DeviceIdentity& device) {
     const auto [at, is_new] = devices_.try_emplace(device.fp);
-    if (is_new) at->second = {.id = intern(database_, device), .crc = crc32(device.fp)};
+    if (is_new) {
+        at->second = {.id = intern(database_, device), .crc = crc32(device.fp)};
+        if (!is_of_here(database_, at->second.id)) describe(database_, at->second.id, device);
+    }
     return at->second;
 }
 
@@ -252,7 +263,10 @@ Interning::Part Interning::run(const Record& record, std::int64_t device, std::i
     const std::string& uuid = record.run.uuid;
     if (run_.id == 0 || run_uuid_ != uuid) {
         run_ = {.id = database_.integer_of("SELECT id FROM run WHERE uuid = ?", uuid).value_or(0), .crc = crc32(uuid)};
-        if (run_.id == 0) run_.id = insert_run(database_, record.run, device, environment, problem, record.predicted);
+        if (run_.id == 0)
+            run_.id = insert_run(database_, record.run, device, environment, problem, record.predicted);
+        else  // an import may have brought it before
+            database_.query("UPDATE run SET import = 0 WHERE id = ? AND import <> 0").bind(run_.id).run();
         run_uuid_ = uuid;
     }
     return run_;

@@ -24,8 +24,14 @@ std::int64_t intern(Database& database, const Environment& environment);
 std::int64_t intern(Database& database, const TemplateIdentity& source);
 std::int64_t intern(Database& database, const ProblemIdentity& problem);
 std::int64_t intern(Database& database, std::string_view op, const Config& config);
+/// import: the number of the one that brings it; 0: none.
 std::int64_t insert_run(Database& database, const RunInfo& info, std::int64_t device, std::int64_t environment,
-                        std::int64_t problem, bool predicted);
+                        std::int64_t problem, bool predicted, std::int64_t import = 0);
+
+/// Whether this store itself has a run of that GPU. How its own GPUs are described is not for others to say.
+bool is_of_here(Database& database, std::int64_t device);
+/// Writes what a device is described by, beside its figures.
+void describe(Database& database, std::int64_t id, const DeviceIdentity& device);
 
 /// What the device table has no column for, as its attrs_json.
 std::string attributes_text(const DeviceIdentity& device);
@@ -119,28 +125,6 @@ void scan_problem(Database& database, const RecordKey& id, const std::function<v
 std::optional<Record> record_at(Database& database, const RecordKey& key);
 /// Of a view with its problem.
 Record to_record(const RecordView& view);
-
-/// Puts the row where none is; false: there is one. The ids are of interned rows.
-bool insert_record(Database& database, const Record& record, const RecordKey& key, std::int64_t config,
-                   std::int64_t run, std::uint32_t crc);
-/// Puts the row in place of what is there.
-void replace_record(Database& database, const Record& record, const RecordKey& key, std::int64_t config,
-                    std::int64_t run, std::uint32_t crc);
-/// A prediction as its table holds it. The ids are of interned rows.
-struct PredictionRow {
-    std::string model{};  ///< model_of(device)
-    std::int64_t source = 0, problem = 0;
-    std::string_view model_version{};
-    std::int64_t rank = 0, config = 0, time_ns = 0;
-    bool checked = false;
-    std::int64_t run = 0;
-};
-enum class Put { added, better, not_better };
-/// Of two with one key the faster stands, of equally fast ones that of the smaller config, then the checked one, then
-/// that of the smaller run: one order over all, so that merging in any order ends in the same rows.
-Put put_prediction(Database& database, const PredictionRow& row);
-/// Whether the row of that key is of the same config and run.
-bool stands(Database& database, const PredictionRow& row);
 
 }  // namespace autotune
 #endif

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "cache/store/contest.h"
 #include "cache/store/json.h"
 #include "cache/store/location.h"
 #include "cache/store/spool.h"
@@ -158,6 +159,7 @@ void Store::Impl::store_end(const ActiveRun& run, const std::vector<Record>& rec
         if (records.empty()) return;
         summary.kept_better = !make_room_for_predictions(run, records.front());
         if (!summary.kept_better) summary.predictions = put_rows(records);
+        summary.kept_better = summary.predictions == 0;
         return;
     }
     remove_negatives(run);
@@ -168,28 +170,37 @@ void Store::Impl::store_end(const ActiveRun& run, const std::vector<Record>& rec
         const std::optional<Record> standing = record_at(tune(), key);
         return standing && better(*standing, records.front());
     });
-    if (summary.kept_better) return;
-    for (const RecordKey& key : rows) remove(key);  // ranks of one search belong together
+    Contest contest{tune()};
+    if (contest.has_better(rows, records.front())) return;
+    // Ranks of one search belong together. What an import brought that is better goes before them until it is taken
+    // out.
+    contest.make_room(rows, records.front());
     for (const Record& record : records) mend(tune(), intern(tune(), record.source.op, record.config), record.config);
-    summary.records = put_rows(records);
+    const std::size_t standing = put_rows(records);
+    if (!summary.kept_better) summary.records = standing;
 }
 
 /// Ranks of one search belong together, as among records: those of an earlier one go, unless its best is faster.
 bool Store::Impl::make_room_for_predictions(const ActiveRun& run, const Record& best) {
     const std::string model = model_of(run.start.device);
+    std::vector<PredictionKey> keys;
     for (const auto& [variant, source] : run.sources) {
-        const auto standing_ns = tune().integer_of(
-            "SELECT min(time_ns) FROM predicted WHERE device_model = ? AND template = ? AND problem = ? AND "
-            "model_version = ? HAVING count(*) > 0",
-            model, source, run.problem, best.model_version);
-        if (standing_ns && *standing_ns < nanoseconds(best.time_us)) return false;
+        Query row = tune().query(
+            "SELECT rank FROM predicted WHERE device_model = ?1 AND template = ?2 AND problem = ?3 AND model_version = "
+            "?4 UNION SELECT rank FROM predicted_beside WHERE device_model = ?1 AND template = ?2 AND problem = ?3 AND "
+            "model_version = ?4");
+        row.bind(model, source, run.problem, best.model_version);
+        while (row.step())
+            keys.push_back({.model = model,
+                            .source = source,
+                            .problem = run.problem,
+                            .model_version = best.model_version,
+                            .rank = row.integer(0)});
     }
-    for (const auto& [variant, source] : run.sources)
-        tune()
-            .query(
-                "DELETE FROM predicted WHERE device_model = ? AND template = ? AND problem = ? AND model_version = ?")
-            .bind(model, source, run.problem, best.model_version)
-            .run();
+    Contest contest{tune()};
+    const std::int64_t time_ns = nanoseconds(best.time_us);
+    if (contest.has_faster(keys, time_ns)) return false;
+    contest.make_room(keys, time_ns);
     return true;
 }
 
@@ -252,8 +263,10 @@ std::vector<RecordKey> Store::Impl::rows_of(const ActiveRun& run) {
     const Environment& env = run.start.environment;
     for (const auto& [variant, source] : run.sources) {
         Query row = tune().query(
-            "SELECT rank FROM record WHERE device = ? AND template = ? AND problem = ? AND nvrtc_major = ? AND "
-            "nvrtc_minor = ?");
+            "SELECT rank FROM record WHERE device = ?1 AND template = ?2 AND problem = ?3 AND nvrtc_major = ?4 AND "
+            "nvrtc_minor = ?5 UNION SELECT rank FROM record_beside WHERE device = ?1 AND template = ?2 AND problem = "
+            "?3 "
+            "AND nvrtc_major = ?4 AND nvrtc_minor = ?5");
         row.bind(run.device, source, run.problem, env.nvrtc_major, env.nvrtc_minor);
         while (row.step())
             keys.push_back({.device = run.device,

@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "cache/store/database.h"
@@ -11,7 +12,9 @@
 
 namespace autotune {
 
-const char* const tune_schema = R"sql(
+namespace {
+
+constexpr char tune_schema_1[] = R"sql(
 CREATE TABLE meta (
     key TEXT PRIMARY KEY,
     value TEXT NOT NULL
@@ -155,6 +158,80 @@ CREATE TABLE import_log (
     rejected_json TEXT NOT NULL
 ) STRICT;
 )sql";
+
+/// Who brought a row: 0, this store itself; else an import, by its number. Of those that compete for a key the best
+/// stands in its table, and the others wait in the one of that name with _beside. Their key stands in front: of another
+/// place SQLite 3.40's integrity_check tells NULLs that are none.
+constexpr char tune_additions_2[] = R"sql(
+ALTER TABLE run ADD COLUMN import INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE record ADD COLUMN import INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE predicted ADD COLUMN import INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE device_beside (
+    device INTEGER NOT NULL REFERENCES device,
+    import INTEGER NOT NULL REFERENCES import_log,
+    name TEXT NOT NULL,
+    vendor TEXT NOT NULL,
+    core_khz INTEGER NOT NULL,
+    mig TEXT NOT NULL,
+    ecc INTEGER NOT NULL,
+    pci_id TEXT NOT NULL,
+    attrs_json TEXT NOT NULL,
+    PRIMARY KEY (device, import)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE record_beside (
+    device INTEGER NOT NULL REFERENCES device,
+    template INTEGER NOT NULL REFERENCES template,
+    problem INTEGER NOT NULL REFERENCES problem,
+    nvrtc_major INTEGER NOT NULL,
+    nvrtc_minor INTEGER NOT NULL,
+    rank INTEGER NOT NULL,
+    import INTEGER NOT NULL,
+    config INTEGER NOT NULL REFERENCES config,
+    time_ns INTEGER NOT NULL,
+    lo_ns INTEGER NOT NULL,
+    hi_ns INTEGER NOT NULL,
+    samples INTEGER NOT NULL,
+    default_ns INTEGER,
+    evaluated INTEGER NOT NULL,
+    space_size INTEGER NOT NULL,
+    effort INTEGER NOT NULL,
+    verified INTEGER NOT NULL,
+    max_err REAL NOT NULL,
+    run INTEGER NOT NULL REFERENCES run,
+    tuned_at INTEGER NOT NULL,
+    flags INTEGER NOT NULL,
+    crc INTEGER NOT NULL,
+    PRIMARY KEY (device, template, problem, nvrtc_major, nvrtc_minor, rank, import)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE predicted_beside (
+    device_model TEXT NOT NULL,
+    template INTEGER NOT NULL REFERENCES template,
+    problem INTEGER NOT NULL REFERENCES problem,
+    model_version TEXT NOT NULL,
+    rank INTEGER NOT NULL,
+    import INTEGER NOT NULL,
+    config INTEGER NOT NULL REFERENCES config,
+    time_ns INTEGER NOT NULL,
+    checked INTEGER NOT NULL,
+    run INTEGER NOT NULL REFERENCES run,
+    PRIMARY KEY (device_model, template, problem, model_version, rank, import)
+) STRICT, WITHOUT ROWID;
+)sql";
+
+/// Two literals as one.
+template <std::size_t A, std::size_t B>
+constexpr std::array<char, A + B - 1> joined(const char (&a)[A], const char (&b)[B]) {
+    std::array<char, A + B - 1> out{};
+    std::copy(a, a + A - 1, out.begin());
+    std::copy(b, b + B, out.begin() + (A - 1));
+    return out;
+}
+constexpr auto tune_schema_2 = joined(tune_schema_1, tune_additions_2);
+
+}  // namespace
+
+const char* const tune_schema = tune_schema_2.data();
+const char* const tune_additions_to_1 = tune_additions_2;
 
 const char* const trials_schema = R"sql(
 CREATE TABLE meta (
@@ -321,6 +398,16 @@ const SchemaRows& our_schema_rows(std::string_view schema) {
     };
     static const SchemaRows tune = made(tune_schema), trials = made(trials_schema);
     return schema == tune_schema ? tune : trials;
+}
+
+const SchemaRows& tune_schema_rows(int version) {
+    if (version == schema_version) return our_schema_rows(tune_schema);
+    static const SchemaRows first = [] {
+        Database database = Database::in_memory();
+        database.execute(tune_schema_1);
+        return schema_rows(database);
+    }();
+    return first;
 }
 
 void require_our_schema(Database& database, std::string_view schema) {

@@ -15,7 +15,7 @@ class Database;
 inline constexpr int application_id = 0x4154554E;
 /// What this program writes, at byte 60. Additive changes keep min_reader; a reader ignores files above its own version
 /// only when their min_reader is. A change comes with its step in migration.cpp.
-inline constexpr int schema_version = 1;
+inline constexpr int schema_version = 2;
 /// Names the folder of the default place: what is not additive goes to a folder of its own.
 inline constexpr int schema_major = 1;
 
@@ -23,6 +23,8 @@ inline constexpr int schema_major = 1;
 /// of elsewhere with anything more is refused.
 extern const char* const tune_schema;
 extern const char* const trials_schema;
+/// What schema 2 of tune.db has and 1 has not. A new file is made by the same words, so it is as a migrated one.
+extern const char* const tune_additions_to_1;
 
 /// The tables that a schema makes.
 std::vector<std::string_view> tables_of(std::string_view schema);
@@ -32,6 +34,8 @@ using SchemaRows = std::set<std::tuple<std::string, std::string, std::string, st
 SchemaRows schema_rows(Database& database);
 /// Those of `schema`, made once.
 const SchemaRows& our_schema_rows(std::string_view schema);
+/// Those of a tune.db of schema `version`, 1 to today's.
+const SchemaRows& tune_schema_rows(int version);
 
 /// A file that lacks a table would fail in the middle of a search, and what it has beside ours may run when it is used:
 /// then throws DatabaseFailure{SQLITE_CORRUPT}. Of today's schema nothing may differ but the order of columns, as after

@@ -1,4 +1,5 @@
 #include "cache/store/store.h"
+#include "cache/store/contest.h"
 
 #include <sqlite3.h>
 
@@ -177,14 +178,7 @@ void Store::Impl::recover(bool in_trials) {
     }
 }
 
-void Store::Impl::remove(const RecordKey& key) {
-    tune()
-        .query(
-            "DELETE FROM record WHERE device = ? AND template = ? AND problem = ? AND nvrtc_major = ? AND nvrtc_minor "
-            "= ? AND rank = ?")
-        .bind(key.device, key.source, key.problem, key.nvrtc_major, key.nvrtc_minor, key.rank)
-        .run();
-}
+void Store::Impl::remove(const RecordKey& key) { Contest{tune()}.remove(key); }
 
 void Store::Impl::remove_broken() {
     for (const RecordKey& key : broken)
@@ -192,10 +186,39 @@ void Store::Impl::remove_broken() {
     broken.clear();
 }
 
+namespace {
+
+RecordRow row_of(const Record& r, const RecordKey& key, std::int64_t config, std::int64_t run, std::uint32_t crc) {
+    return {.key = key,
+            .config = config,
+            .run = run,
+            .time_ns = nanoseconds(r.time_us),
+            .low_ns = nanoseconds(r.low_us),
+            .high_ns = nanoseconds(r.high_us),
+            .samples = r.samples,
+            .default_ns = r.default_us ? nanoseconds(*r.default_us) : -1,
+            .evaluated = static_cast<std::int64_t>(r.evaluated),
+            .space_size = static_cast<std::int64_t>(r.space_size),
+            .effort = static_cast<std::int64_t>(r.run.effort),
+            .verified = static_cast<std::int64_t>(r.verified),
+            .tuned_at = r.tuned_at,
+            .max_error = r.max_error,
+            .crc = crc};
+}
+
+template <class Row>
+bool put_one(Contest& contest, const Row& row) {
+    const Put put = contest.put(row);
+    return put == Put::added || put == Put::better || (put == Put::not_better && contest.stands(row));
+}
+
+}  // namespace
+
 /// Each row is the maximum of what competes for its key, so any order and any repetition end in the same rows.
 std::size_t Store::Impl::put_rows(std::span<const Record> records) {
     Database& db = tune();
     Interning interned{db};
+    Contest contest{db};
     std::size_t standing = 0;
     for (const Record& record : records) {
         const auto device = interned.device(record.device), environment = interned.environment(record.environment);
@@ -203,16 +226,16 @@ std::size_t Store::Impl::put_rows(std::span<const Record> records) {
         const auto config = interned.config(record.source.op, record.config);
         const auto run = interned.run(record, device.id, environment.id, problem.id);
         if (record.predicted) {
-            const PredictionRow row{.model = model_of(record.device),
-                                    .source = source.id,
-                                    .problem = problem.id,
-                                    .model_version = record.model_version,
-                                    .rank = record.rank,
+            const PredictionRow row{.key = {.model = model_of(record.device),
+                                            .source = source.id,
+                                            .problem = problem.id,
+                                            .model_version = record.model_version,
+                                            .rank = record.rank},
                                     .config = config.id,
                                     .time_ns = nanoseconds(record.time_us),
                                     .checked = record.verified != Verified::elsewhere,
                                     .run = run.id};
-            standing += put_prediction(db, row) != Put::not_better || stands(db, row) ? 1 : 0;
+            standing += put_one(contest, row) ? 1 : 0;
             continue;
         }
         const RecordKey key{.device = device.id,
@@ -224,12 +247,7 @@ std::size_t Store::Impl::put_rows(std::span<const Record> records) {
         const std::uint32_t crc = crc_of(
             record,
             {.device = device.crc, .source = source.crc, .problem = problem.crc, .config = config.crc, .run = run.crc});
-        if (!insert_record(db, record, key, config.id, run.id, crc)) {
-            const std::optional<Record> there = record_at(db, key);
-            if (there && compare(*there, record) < 0) continue;
-            replace_record(db, record, key, config.id, run.id, crc);
-        }
-        ++standing;
+        standing += put_one(contest, row_of(record, key, config.id, run.id, crc)) ? 1 : 0;
     }
     return standing;
 }

@@ -94,9 +94,9 @@ void remove_orphans(Database& tune, const std::set<std::int64_t>& runs_with_tria
     std::vector<std::int64_t> idle;
     {
         Query row = tune.query(
-            "SELECT id FROM run r WHERE ended <> 0 AND NOT EXISTS (SELECT 1 FROM record WHERE run = r.id) AND NOT "
-            "EXISTS (SELECT 1 FROM negative WHERE run = r.id) AND NOT EXISTS (SELECT 1 FROM predicted WHERE run = "
-            "r.id)");
+            "SELECT id FROM run WHERE ended <> 0 AND id NOT IN (SELECT run FROM record UNION SELECT run FROM "
+            "record_beside UNION SELECT run FROM negative WHERE run IS NOT NULL UNION SELECT run FROM predicted UNION "
+            "SELECT run FROM predicted_beside)");
         while (row.step())
             if (!runs_with_trials.contains(row.integer(0))) idle.push_back(row.integer(0));
     }
@@ -104,10 +104,12 @@ void remove_orphans(Database& tune, const std::set<std::int64_t>& runs_with_tria
     out.runs = idle.size();
     out.problems = removed_by(tune,
                               "DELETE FROM problem WHERE id NOT IN (SELECT problem FROM run UNION SELECT problem FROM "
-                              "record UNION SELECT problem FROM negative UNION SELECT problem FROM predicted)");
+                              "record UNION SELECT problem FROM record_beside UNION SELECT problem FROM negative UNION "
+                              "SELECT problem FROM predicted UNION SELECT problem FROM predicted_beside)");
     out.configs = removed_by(tune,
                              "DELETE FROM config WHERE id NOT IN (SELECT config FROM record UNION SELECT config FROM "
-                             "negative UNION SELECT config FROM predicted)");
+                             "record_beside UNION SELECT config FROM negative UNION SELECT config FROM predicted UNION "
+                             "SELECT config FROM predicted_beside)");
 }
 
 }  // namespace
@@ -199,9 +201,13 @@ Pruned Upkeep::prune(const PruneRules& rules, const Today& today, bool dry_run) 
     });
     in_transaction(false, [&] {
         Database& db = impl.tune();
-        const std::vector<RecordKey> keys = doomed_records(db, rules, today, before);
-        out.records = keys.size();
-        for (const RecordKey& key : keys) impl.remove(key);
+        out.records = 0;
+        for (;;) {  // in the place of each the next of its key may stand, and be doomed as well
+            const std::vector<RecordKey> keys = doomed_records(db, rules, today, before);
+            if (keys.empty()) break;
+            out.records += keys.size();
+            for (const RecordKey& key : keys) impl.remove(key);
+        }
         impl.broken.clear();
         out.negatives = remove_gone_negatives(db, today);
         remove_orphans(db, runs_with_trials, out);

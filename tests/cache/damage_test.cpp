@@ -18,6 +18,7 @@
 
 #include "autotune/error.h"
 #include "cache/store/location.h"
+#include "cache/store/schema.h"
 #include "cache/store/spool.h"
 #include "cache/store/store.h"
 #include "cache/store/writer_lock.h"
@@ -862,10 +863,10 @@ TEST_F(NamedFile, ThatIsDamagedIsReportedAndKept) {
 
 TEST_F(NamedFile, OfANewerSchemaIsNotWritten) {
     search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
-    execute(path_, "PRAGMA user_version = 2");
+    execute(path_, "PRAGMA user_version = 3");
     EXPECT_EQ(refusal(), Error::Kind::usage);
     EXPECT_EQ(open(Store::Mode::read).records({}, today()).size(), 1u) << "its min_reader allows us to read";
-    execute(path_, "UPDATE meta SET value = '2' WHERE key = 'min_reader'");
+    execute(path_, "UPDATE meta SET value = '3' WHERE key = 'min_reader'");
     EXPECT_TRUE(open(Store::Mode::read).records({}, today()).empty()) << "a file for newer readers is a miss";
 }
 
@@ -888,11 +889,11 @@ TEST(Schema, IsTheOneThatWasReleased) {
     Store::open({.path = path});
     const char* dump = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
     std::string schema = "-- tune.db\n" + text_of(path, dump) + "-- trials.db\n" + text_of(trials_path(path), dump);
-    const fs::path golden = fs::path{AUTOTUNE_SOURCE_DIR} / "tests/cache/golden/schema_1.txt";
+    const fs::path golden = fs::path{AUTOTUNE_SOURCE_DIR} / "tests/cache/golden/schema_2.txt";
     if (std::getenv("AUTOTUNE_WRITE_GOLDEN")) write_bytes(golden, schema);
     EXPECT_EQ(schema, bytes_of(golden)) << "a change needs a new user_version and a migration, or it is additive";
     EXPECT_EQ(text_of(path, "PRAGMA application_id"), "1096045902\n");
-    EXPECT_EQ(text_of(path, "PRAGMA user_version"), "1\n");
+    EXPECT_EQ(text_of(path, "PRAGMA user_version"), "2\n");
 }
 
 TEST(Schema, EveryTableIsStrictAndNothingRunsByItself) {
@@ -906,22 +907,26 @@ TEST(Schema, EveryTableIsStrictAndNothingRunsByItself) {
     }
 }
 
-TEST(Schema, AFileOfSchemaOneIsStillRead) {
-    Folder folder;
-    const fs::path path = folder / "tune.db", golden = fs::path{AUTOTUNE_SOURCE_DIR} / "tests/cache/golden/tune_1.db";
-    if (std::getenv("AUTOTUNE_WRITE_GOLDEN")) {
-        Store store = Store::open({.path = path, .now = [] { return std::int64_t{1'764'000'000}; }});
-        search(store, start(), {{config(256, 4), 50.0}, {config(128, 4), 50.5}});
-        fs::copy_file(path, golden, fs::copy_options::overwrite_existing);
-    } else {
-        fs::copy_file(golden, path);
+TEST(Schema, AFileOfEachReleasedSchemaIsStillRead) {
+    for (int schema = 1; schema <= schema_version; ++schema) {
+        Folder folder;
+        const fs::path path = folder / "tune.db";
+        const fs::path golden =
+            fs::path{AUTOTUNE_SOURCE_DIR} / "tests/cache/golden" / ("tune_" + std::to_string(schema) + ".db");
+        if (schema == schema_version && std::getenv("AUTOTUNE_WRITE_GOLDEN")) {
+            Store store = Store::open({.path = path, .now = [] { return std::int64_t{1'764'000'000}; }});
+            search(store, start(), {{config(256, 4), 50.0}, {config(128, 4), 50.5}});
+            fs::copy_file(path, golden, fs::copy_options::overwrite_existing);
+        } else {
+            fs::copy_file(golden, path);
+        }
+        const Store store = Store::open({.path = path, .mode = Store::Mode::read});
+        const auto records = store.records({}, today());
+        ASSERT_EQ(records.size(), 2u);
+        EXPECT_EQ(records.front().config, config(256, 4));
+        EXPECT_DOUBLE_EQ(records.front().time_us, 50.0);
+        EXPECT_TRUE(records.front().fresh()) << records.front().stale;
     }
-    const Store store = Store::open({.path = path, .mode = Store::Mode::read});
-    const auto records = store.records({}, today());
-    ASSERT_EQ(records.size(), 2u);
-    EXPECT_EQ(records.front().config, config(256, 4));
-    EXPECT_DOUBLE_EQ(records.front().time_us, 50.0);
-    EXPECT_TRUE(records.front().fresh()) << records.front().stale;
 }
 
 }  // namespace

@@ -304,8 +304,8 @@ TEST(Import, ASchemaWithAnythingMoreIsRefusedBeforeItIsAsked) {
 TEST(Import, AnotherApplicationOrANewerSchemaIsRefused) {
     EXPECT_EQ(error_of(poisoned("PRAGMA application_id = 7")),
               "'foreign.db' is not taken in: it is no autotune database");
-    EXPECT_EQ(error_of(poisoned("PRAGMA user_version = 2")),
-              "'foreign.db' is not taken in: it has schema 2, this program reads 1");
+    EXPECT_EQ(error_of(poisoned("PRAGMA user_version = 3")),
+              "'foreign.db' is not taken in: it has schema 3, this program reads 1 to 2");
     EXPECT_THAT(error_of(bytes_of("SELECT 1")), HasSubstr("it is no autotune database"));
     EXPECT_THAT(error_of(bytes_of("{\"v\":2,\"kind\":\"record\"}")), HasSubstr("format 2, this program reads 1"));
     EXPECT_THAT(error_of(bytes_of("{}")), HasSubstr("its first line is no record"));

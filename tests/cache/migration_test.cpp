@@ -1,5 +1,6 @@
 // Goal: a file of another schema or another journal mode loses nothing, whoever meets it and whatever stops them.
-// Method: a schema 0 that never was, with the step from it to 1; real files, forked processes, a limit of file sizes.
+// Method: a schema 0 that never was, with the step from it to 1, and one to today's that changes nothing; real files,
+// forked processes, a limit of file sizes.
 #include "cache/store/migration.h"
 
 #include <fcntl.h>
@@ -65,7 +66,7 @@ void fall_over(Database& database) {
     database.execute("INSERT INTO no_such_table VALUES (1)");
 }
 
-constexpr Migration steps[] = {{.from = 0, .tune = complete_tune, .trials = complete_trials}};
+constexpr Migration steps[] = {{.from = 0, .tune = complete_tune, .trials = complete_trials}, {.from = 1}};
 
 class MigrationTest : public testing::Test {
 protected:
@@ -111,7 +112,7 @@ protected:
     }
     std::size_t steps_taken() const { return fs::exists(steps_file) ? fs::file_size(steps_file) : 0; }
     void expect_whole() {
-        EXPECT_EQ(text_of("PRAGMA user_version"), "1");
+        EXPECT_EQ(text_of("PRAGMA user_version"), "2");
         EXPECT_EQ(text_of("PRAGMA integrity_check"), "ok");
         const Store store = Store::open({.mode = Store::Mode::read});
         const auto records = store.records({}, today());
@@ -189,7 +190,7 @@ TEST_F(MigrationTest, StepsAreTakenInOrderInOneTransaction) {
 // Goal: a process that is killed between two steps loses nothing, and the next one begins anew.
 TEST_F(MigrationTest, AKillBetweenTheStepsLeavesTheFileAndACopy) {
     age();
-    const Migration deadly[] = {{.from = 0, .tune = die_halfway}};
+    const Migration deadly[] = {{.from = 0, .tune = die_halfway}, {.from = 1}};
     EXPECT_EQ(in_a_process([&] {
                   open(Store::Mode::write, deadly);
                   return 0;
@@ -220,7 +221,7 @@ TEST_F(MigrationTest, AKillWhileTheCopyIsMadeLeavesNothingInTheWay) {
 TEST_F(MigrationTest, AFullDiskLeavesTheFileAndTheSearchGoesOnWithItsRows) {
     age();
     const std::string before = bytes();
-    const Migration growing[] = {{.from = 0, .tune = grow, .trials = complete_trials}};
+    const Migration growing[] = {{.from = 0, .tune = grow, .trials = complete_trials}, {.from = 1}};
     for (const rlim_t most : {rlim_t{6000}, static_cast<rlim_t>(fs::file_size(path_) + 65536)}) {
         EXPECT_EQ(in_a_process([&] {
                       ::signal(SIGXFSZ, SIG_IGN);
@@ -230,7 +231,7 @@ TEST_F(MigrationTest, AFullDiskLeavesTheFileAndTheSearchGoesOnWithItsRows) {
                       if (opened.may_write || opened.where != Opened::Where::memory) return 1;
                       if (opened.tune.text_of("SELECT count(*) FROM record") != "1") return 2;
                       if (warnings_.empty() ||
-                          warnings_[0].find("has schema 0 and cannot be brought to 1") == std::string::npos)
+                          warnings_[0].find("has schema 0 and cannot be brought to 2") == std::string::npos)
                           return 3;
                       return 0;
                   }),
@@ -244,10 +245,10 @@ TEST_F(MigrationTest, AFullDiskLeavesTheFileAndTheSearchGoesOnWithItsRows) {
 
 TEST_F(MigrationTest, AStepThatFailsIsNoDamage) {
     age();
-    const Migration wrong[] = {{.from = 0, .tune = fall_over}};
+    const Migration wrong[] = {{.from = 0, .tune = fall_over}, {.from = 1}};
     EXPECT_FALSE(open(Store::Mode::write, wrong).may_write);
     ASSERT_EQ(warnings_.size(), 1u);
-    EXPECT_NE(warnings_[0].find("cannot be brought to 1: no such table: no_such_table"), std::string::npos)
+    EXPECT_NE(warnings_[0].find("cannot be brought to 2: no such table: no_such_table"), std::string::npos)
         << warnings_[0];
     EXPECT_EQ(files_like("broken"), 0u) << "a sound file was set aside";
     try {
@@ -299,7 +300,7 @@ TEST_F(MigrationTest, ADamagedFileIsFoundBeforeItsCopyIsReplaced) {
 // -- newer than this program
 
 TEST_F(MigrationTest, ANewerFileAtOurOwnPlaceStaysAndIsReadWhereItMayBe) {
-    execute(path_, "PRAGMA user_version = 2");
+    execute(path_, "PRAGMA user_version = 3");
     const std::string before = bytes();
     for (const Store::Mode mode : {Store::Mode::write, Store::Mode::read}) {
         warnings_.clear();
@@ -311,12 +312,12 @@ TEST_F(MigrationTest, ANewerFileAtOurOwnPlaceStaysAndIsReadWhereItMayBe) {
             EXPECT_EQ(store.records({}, today()).size(), 2u);
         }
     }
-    execute(path_, "UPDATE meta SET value = '2' WHERE key = 'min_reader'");
+    execute(path_, "UPDATE meta SET value = '3' WHERE key = 'min_reader'");
     for (const Store::Mode mode : {Store::Mode::write, Store::Mode::read}) {
         warnings_.clear();
         EXPECT_TRUE(Store::open(options(mode)).records({}, today()).empty());
         ASSERT_EQ(warnings_.size(), 1u);
-        EXPECT_NE(warnings_[0].find("has schema 2, this program knows 1, so the file is ignored"), std::string::npos)
+        EXPECT_NE(warnings_[0].find("has schema 3, this program knows 2, so the file is ignored"), std::string::npos)
             << warnings_[0];
     }
     EXPECT_EQ(files_like("broken"), 0u) << "it was taken from a newer program";
@@ -339,6 +340,8 @@ TEST(Schemas, EachThatWasReleasedIsReadAndBecomesToday) {
         const fs::path path = folder / ("tune_" + std::to_string(schema) + ".db");
         ASSERT_TRUE(fs::exists(golden / path.filename())) << "keep a file of schema " << schema;
         fs::copy_file(golden / path.filename(), path);
+        Database released = Database::open(path, Database::Access::read, patient);
+        EXPECT_EQ(schema_rows(released), tune_schema_rows(schema)) << path << ": files of it are refused by an import";
         Store::open({.path = path});
         EXPECT_EQ(columns(path), columns(folder / "fresh.db")) << path;
         EXPECT_EQ(Store::open({.path = path, .mode = Store::Mode::read}).records({}, today()).size(), 2u) << path;

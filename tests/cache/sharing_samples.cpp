@@ -96,6 +96,44 @@ std::vector<std::byte> bytes_of(const std::string& text) {
     return {bytes.begin(), bytes.end()};
 }
 
+Record random_record(std::mt19937_64& random, const std::string& run) {
+    const auto pick = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most)); };
+    Record r = shared_record(1024 << pick(3), 10 + pick(3) * 0.05, run, pick(2));
+    r.config = shared_config(32 << pick(4), 1 << pick(3));
+    r.verified = static_cast<Verified>(pick(3));
+    r.tuned_at = 1'700'000'000 + pick(2);
+    r.max_error = pick(2) * 0.25;
+    r.samples = 20 + pick(2);
+    return r;
+}
+
+namespace {
+
+Record random_of_a_run(std::mt19937_64& random, std::mt19937_64::result_type run) {
+    Record r = random_record(random, "run " + std::to_string(run));
+    r.run.clock_policy = run % 2 ? "locked" : "free";
+    r.run.effort = static_cast<SearchEffort>(run % 4);
+    r.run.origin = run % 3 ? "local" : "import";
+    if (run % 5 == 0) r.device.name = "NVIDIA H200 NVL";
+    if (run % 7 == 0) {
+        r.predicted = true;
+        r.model_version = "1";
+    }
+    return r;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::byte>> random_files(std::mt19937_64& random, std::size_t count) {
+    std::vector<std::vector<std::byte>> files;
+    for (std::size_t i = 0; i < count; ++i) {
+        std::vector<Record> records;
+        for (int k = 0; k < 12; ++k) records.push_back(random_of_a_run(random, random() % 8));
+        files.push_back(random() % 2 ? lines_bytes(records) : database_bytes(records));
+    }
+    return files;
+}
+
 std::string exported(const Store& store) {
     std::string text;
     export_lines(store, {}, [&](const std::string& line) { text += line + '\n'; });

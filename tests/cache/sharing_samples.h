@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,11 @@ Config shared_config(std::int64_t threads, std::int64_t vec = 1, const std::stri
 std::vector<std::byte> database_bytes(const std::vector<Record>& records);
 std::vector<std::byte> lines_bytes(const std::vector<Record>& records);
 std::vector<std::byte> bytes_of(const std::string& text);
+/// Files of either kind with random records that compete for few keys, many of which tie in all but one thing. A run is
+/// one and the same in every file that has rows of it.
+std::vector<std::vector<std::byte>> random_files(std::mt19937_64& random, std::size_t count);
+/// One such record.
+Record random_record(std::mt19937_64& random, const std::string& run);
 /// All lines that the store exports, in their order.
 std::string exported(const Store& store);
 

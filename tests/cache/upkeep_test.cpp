@@ -14,6 +14,7 @@
 #include "autotune/error.h"
 #include "cache/store/fold_lock.h"
 #include "cache/store/location.h"
+#include "cache/store/schema.h"
 #include "cache/store/spool.h"
 #include "cache/store/writer_lock.h"
 #include "tests/cache/samples.h"
@@ -81,7 +82,7 @@ TEST_F(UpkeepOfAFile, StatisticsTellOfEachOpAndDeviceHowMuchIsStale) {
     EXPECT_EQ(fresh.groups[0].newest, today_s);
     EXPECT_EQ(fresh.bytes, fs::file_size(path()));
     EXPECT_EQ(fresh.rows.at("trial"), 4);
-    EXPECT_EQ(fresh.schema, 1);
+    EXPECT_EQ(fresh.schema, schema_version);
     EXPECT_EQ(Upkeep{store}.statistics(changed_sources()).groups[0].stale, 4u);
 }
 

@@ -1,0 +1,279 @@
+// Goal: an import that is taken out leaves a database as if it had never been there.
+// Method: random sequences of imports, merges, searches and reverts; after each revert the bytes of an export are those
+// of a database that saw the same sequence without what was taken out.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "autotune/error.h"
+#include "cache/store/file.h"
+#include "tests/cache/sharing_samples.h"
+
+namespace autotune {
+namespace {
+
+using namespace samples;
+
+TakenIn take(Store& store, const std::vector<std::byte>& file, Trust trust = Trust::elsewhere) {
+    TakenIn taken = take_in_bytes(store, file, "file", {.ops = &shared_ops(), .trust = trust});
+    EXPECT_EQ(taken.refused, 0u) << taken.reasons.begin()->first;
+    return taken;
+}
+
+/// What happens to a database, told so that it can happen to another one in the same way.
+struct Event {
+    enum class Kind { import, merge, search, put } kind{};
+    std::size_t file = 0;           ///< import and merge
+    std::vector<Record> records{};  ///< search: finalists, the fastest first; put: these
+};
+
+void search_like(Store& store, const std::vector<Record>& finalists) {
+    const Record& first = finalists.front();
+    RunStart start{.device = first.device,
+                   .environment = first.environment,
+                   .templates = {first.source},
+                   .problem = first.problem,
+                   .info = first.run};
+    start.device.name = "NVIDIA H200 of here";
+    start.device.emulated = first.predicted;
+    const RunId run = store.begin_run(start);
+    RunEnd end{.default_us = 100.0, .evaluated = 9, .space_size = 64, .model_version = first.model_version};
+    for (const Record& r : finalists) {
+        store.record_trial(run, r.config, timed(r.time_us));
+        end.finalists.push_back(finalist(r.config, r.time_us));
+        end.finalists.back().verified = r.verified;
+    }
+    store.finish_run(run, end);
+}
+
+std::int64_t happen(Store& store, const Event& event, const std::vector<std::vector<std::byte>>& files) {
+    if (event.kind == Event::Kind::search) return search_like(store, event.records), 0;
+    if (event.kind == Event::Kind::put) return static_cast<void>(store.put(event.records)), 0;
+    return take(store, files[event.file], event.kind == Event::Kind::merge ? Trust::own : Trust::elsewhere).import_id;
+}
+
+Store empty_store() {
+    return Store::open({.mode = Store::Mode::memory, .now = [] { return std::int64_t{1'700'000'001}; }});
+}
+
+class Sequence {
+public:
+    explicit Sequence(std::uint64_t seed) : random_{seed}, files_{random_files(random_, 5)} {}
+
+    void run(int events) {
+        for (int i = 0; i < events; ++i) {
+            if (random_() % 4 == 0 && !ids_.empty())
+                revert_one();
+            else
+                add_one();
+        }
+        while (!ids_.empty()) revert_one();
+        EXPECT_TRUE(store_.check().empty()) << store_.check().front();
+        EXPECT_EQ(left_of_imports(), 0);
+    }
+    std::size_t reverts() const noexcept { return reverts_; }
+
+private:
+    using Source = std::pair<Event::Kind, std::size_t>;
+
+    void add_one() {
+        constexpr Event::Kind kinds[] = {Event::Kind::import, Event::Kind::import, Event::Kind::merge,
+                                         Event::Kind::merge,  Event::Kind::search, Event::Kind::put};
+        Event event{.kind = kinds[random_() % std::size(kinds)], .file = random_() % files_.size()};
+        const std::string run = "of here " + std::to_string(next_++);
+        const bool predicted = random_() % 3 == 0;
+        for (int i = 0; i < 3; ++i) {
+            Record r = random_record(random_, run);
+            r.run.effort = SearchEffort::quick;
+            r.predicted = predicted;
+            if (predicted) r.model_version = "1";
+            if (event.kind == Event::Kind::search && i > 0) r.problem = event.records[0].problem;
+            event.records.push_back(std::move(r));
+        }
+        const std::int64_t id = happen(store_, event, files_);
+        if (id != 0) ids_[{event.kind, event.file}] = id;
+        events_.push_back(std::move(event));
+    }
+
+    void revert_one() {
+        const auto which = std::next(ids_.begin(), static_cast<std::ptrdiff_t>(random_() % ids_.size()));
+        const Source gone = which->first;
+        revert_import(store_, which->second, false);
+        ++reverts_;
+        ids_.erase(which);
+        std::erase_if(events_, [&](const Event& e) { return Source{e.kind, e.file} == gone && is_taking_in(e); });
+        Store other = empty_store();
+        for (const Event& event : events_) happen(other, event, files_);
+        ASSERT_EQ(exported(store_), exported(other)) << reverts_;
+    }
+    static bool is_taking_in(const Event& e) { return e.kind == Event::Kind::import || e.kind == Event::Kind::merge; }
+
+    std::int64_t left_of_imports() {
+        std::int64_t rows = 0;
+        store_.inspect([&](Database& db) {
+            for (const char* table : {"record_beside", "predicted_beside", "device_beside", "import_log"})
+                rows += db.integer_of("SELECT count(*) FROM " + std::string{table}).value_or(0);
+            for (const char* table : {"record", "predicted", "run"})
+                rows += db.integer_of("SELECT count(*) FROM " + std::string{table} + " WHERE import <> 0").value_or(0);
+        });
+        return rows;
+    }
+
+    std::mt19937_64 random_;
+    std::vector<std::vector<std::byte>> files_;
+    Store store_ = empty_store();
+    std::vector<Event> events_;
+    std::map<Source, std::int64_t> ids_;
+    int next_ = 0;
+    std::size_t reverts_ = 0;
+};
+
+TEST(Revert, LeavesADatabaseAsIfTheImportHadNeverBeen) {
+    std::size_t reverts = 0;
+    for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+        SCOPED_TRACE(seed);
+        Sequence sequence{seed};
+        sequence.run(20);
+        if (testing::Test::HasFatalFailure()) return;
+        reverts += sequence.reverts();
+    }
+    EXPECT_GT(reverts, 80u);
+}
+
+// -- what a person meets
+
+TEST(Revert, BringsBackWhatTheImportDisplaced) {
+    Store store = Store::in_memory();
+    take(store, database_bytes({shared_record(1024, 20)}));
+    const std::string before = exported(store);
+    const TakenIn second = take(store, database_bytes({shared_record(1024, 10, "b")}));
+    EXPECT_EQ(second.better, 1u);
+    const Reverted reverted = revert_import(store, second.import_id, false);
+    EXPECT_EQ(reverted.records, 1u);
+    EXPECT_EQ(reverted.back, 1u);
+    EXPECT_EQ(exported(store), before);
+}
+
+TEST(Revert, WhatWaitedBesideABetterRowStandsWhenThatGoes) {
+    Store store = Store::in_memory();
+    const TakenIn first = take(store, database_bytes({shared_record(1024, 10)}));
+    const TakenIn second = take(store, database_bytes({shared_record(1024, 20, "b")}));
+    EXPECT_EQ(second.not_better, 1u);
+    ASSERT_NE(second.import_id, 0);
+    EXPECT_EQ(imports(store).at(1).beside, 1u);
+    revert_import(store, first.import_id, false);
+    EXPECT_DOUBLE_EQ(store.records({.op = "scale"}, {}).at(0).time_us, 20.0);
+    EXPECT_EQ(imports(store).at(0).standing, 1u);
+}
+
+TEST(Revert, RowsOfOneRunThatTwoFilesHaveAreEachFiles) {
+    Store store = Store::in_memory();
+    const Record first = shared_record(1024, 10), rank_1 = shared_record(1024, 10.1, "a", 1);
+    const TakenIn one = take(store, database_bytes({first}));
+    const std::string before = exported(store);
+    const TakenIn both = take(store, database_bytes({first, rank_1}));
+    EXPECT_EQ(revert_import(store, both.import_id, false).records, 1u);
+    EXPECT_EQ(exported(store), before);
+    const TakenIn again = take(store, database_bytes({first, rank_1}));
+    revert_import(store, one.import_id, false);
+    EXPECT_EQ(store.records({.op = "scale"}, {}).size(), 2u) << "the second file has both";
+    revert_import(store, again.import_id, false);
+    EXPECT_TRUE(exported(store).empty());
+}
+
+TEST(Revert, AMergeIsTakenOutAsAnImportIs) {
+    Store store = Store::in_memory();
+    store.put(std::vector{shared_record(1024, 20, "here")});
+    const std::string before = exported(store);
+    const TakenIn merged = take(store, database_bytes({shared_record(1024, 10), shared_record(2048, 9)}), Trust::own);
+    EXPECT_NE(exported(store), before);
+    const Reverted reverted = revert_import(store, merged.import_id, false);
+    EXPECT_EQ(reverted.records, 2u);
+    EXPECT_EQ(reverted.back, 1u);
+    EXPECT_EQ(exported(store), before);
+    EXPECT_EQ(store.row_counts().at("run"), 1);
+}
+
+TEST(Revert, WhatAGpuIsCalledIsAsItWasToo) {
+    Record first = shared_record(1024, 20), second = shared_record(2048, 10, "b");
+    second.device.name = "NVIDIA H200 NVL";
+    second.device.pci_id = "0000:01:00.0";
+    Store store = Store::in_memory();
+    take(store, lines_bytes({first}));
+    const std::string before = exported(store);
+    const TakenIn taken = take(store, lines_bytes({second}));
+    EXPECT_EQ(store.records({.op = "scale"}, {}).at(0).device.name, "NVIDIA H200 NVL");
+    revert_import(store, taken.import_id, false);
+    EXPECT_EQ(exported(store), before);
+}
+
+TEST(Revert, APredictionOfElsewhereNeverDisplacesOneOfHere) {
+    Record here = shared_record(1024, 20, "here"), other = shared_record(1024, 10);
+    here.predicted = other.predicted = true;
+    here.model_version = other.model_version = "7";
+    Store store = Store::in_memory();
+    store.put(std::vector{here});
+    const std::string before = exported(store);
+    const TakenIn taken = take(store, database_bytes({other}));
+    EXPECT_EQ(taken.not_better, 1u);
+    EXPECT_EQ(exported(store), before);
+}
+
+TEST(Revert, AFileThatIsImportedAgainIsTheSameImport) {
+    Store store = Store::in_memory();
+    const auto file = database_bytes({shared_record(1024, 10), shared_record(2048, 10, "b")});
+    const TakenIn first = take(store, file);
+    EXPECT_EQ(take(store, file).import_id, 0) << "nothing was changed";
+    store.transact([](Database& db) { db.execute("DELETE FROM record WHERE time_ns = 10000 AND rank = 0"); });
+    EXPECT_EQ(take(store, file).import_id, first.import_id) << "it brings back what had gone";
+    EXPECT_EQ(imports(store).size(), 1u);
+    revert_import(store, first.import_id, false);
+    EXPECT_TRUE(exported(store).empty());
+}
+
+TEST(Revert, WhatWasMeasuredHereSinceStays) {
+    Store store = Store::in_memory();
+    const TakenIn taken = take(store, database_bytes({shared_record(1024, 10)}));
+    store.put(std::vector{shared_record(1024, 30, "here")});
+    EXPECT_DOUBLE_EQ(store.records({.op = "scale"}, {}).at(0).time_us, 30.0) << "checked here";
+    const std::string before = exported(store);
+    const Reverted reverted = revert_import(store, taken.import_id, false);
+    EXPECT_EQ(reverted.records, 0u);
+    EXPECT_EQ(exported(store), before);
+}
+
+// Method: the tables and columns of today go from a database with an import, as an earlier program left it.
+TEST(Revert, TakesOutWhatAnEarlierSchemaImported) {
+    const Folder folder;
+    const std::filesystem::path path = folder / "x/tune.db";
+    std::string before;
+    std::int64_t id = 0;
+    {
+        Store store = Store::open({.path = path});
+        store.put(std::vector{shared_record(2048, 20, "here")});
+        before = exported(store);
+        id = take(store, database_bytes({shared_record(1024, 10)})).import_id;
+        store.transact([](Database& db) {
+            db.execute(
+                "DROP TABLE record_beside; DROP TABLE predicted_beside; DROP TABLE device_beside; ALTER TABLE record "
+                "DROP COLUMN import; ALTER TABLE predicted DROP COLUMN import; ALTER TABLE run DROP COLUMN import");
+        });
+    }
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(db, "PRAGMA user_version = 1", nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(db);
+    Store other = Store::in_memory();
+    EXPECT_EQ(take(other, *read_file_whole(path)).added, 2u) << "a file of that schema is taken in as well";
+    Store store = Store::open({.path = path});
+    EXPECT_EQ(imports(store).at(0).standing, 1u);
+    EXPECT_EQ(revert_import(store, id, false).records, 1u);
+    EXPECT_EQ(exported(store), before);
+}
+
+}  // namespace
+}  // namespace autotune
