@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "cache/store/writers_vfs.h"
+
 namespace autotune {
 
 namespace {
@@ -94,7 +96,8 @@ void Query::bind_blob(int index, std::span<const std::byte> value) {
 Database Database::open(const std::filesystem::path& path, Access access, std::chrono::milliseconds patience) {
     const int flags = (access == Access::write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX;
     sqlite3* connection = nullptr;
-    const int code = sqlite3_open_v2(path.c_str(), &connection, flags, nullptr);
+    const int code =
+        sqlite3_open_v2(path.c_str(), &connection, flags, access == Access::write ? writers_vfs() : nullptr);
     Database database{guarded(connection)};
     if (code != SQLITE_OK) fail(connection, code);
     sqlite3_extended_result_codes(connection, 1);

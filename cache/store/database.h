@@ -162,8 +162,8 @@ bool write_ahead_log_is_safe() noexcept;
 /// The same of a version of SQLite as its library tells it: 3051003.
 bool write_ahead_log_is_safe(int version) noexcept;
 /// For a writer, once a connection. Takes a file that a newer library left in write-ahead-log mode out of it, where
-/// this one is not to write in it; a rollback journal is emptied after a commit and not removed, which saves the
-/// folder's sync, a third of what a commit waits for. Throws DatabaseFailure{busy} while others have the file open.
+/// this one is not to write in it; a rollback journal is emptied after a commit and not removed, so that its name, once
+/// on the disk, stays there (writers_vfs.h). Throws DatabaseFailure{busy} while others have the file open.
 void choose_journal(Database& database);
 
 }  // namespace autotune

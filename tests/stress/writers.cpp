@@ -1,12 +1,15 @@
 // Many processes write one database at once, and are killed while they do: nothing that was committed may be lost.
 //
-//     store_writers_stress storm WRITERS ROWS      each process records ROWS outcomes and a winner; all must be there.
-//                                                  Meanwhile a tenth as many write spool files as on a network file
-//                                                  system, and as many read: they must see every winner ever seen
-//     store_writers_stress kill  WRITERS ROUNDS    each round kills every writer with SIGKILL in the middle
+//     store_writers_stress storm WRITERS ROWS [SPOOLERS READERS]
+//         each process records ROWS outcomes and a winner; all must be there. Meanwhile SPOOLERS write spool files as
+//         on a network file system, and READERS read: they must see every winner ever seen. Unsaid: a tenth as many of
+//         each
+//     store_writers_stress kill WRITERS ROUNDS
+//         each round kills every writer with SIGKILL in the middle
 //
 // Writers are this same program, started anew: a store is never used across a fork. Each says on a pipe what it has
-// committed, after the commit; what was said must be found, and the file must be sound.
+// committed, after the commit; what was said must be found, and the file must be sound. The last line of the output is
+// the result as JSON, for programs.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
@@ -20,6 +23,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <thread>
@@ -109,16 +113,15 @@ Writer spawn(const std::string& program, const char* role, const std::string& pa
 
 /// Reads what the writers say until `until` or until all have hung up.
 void listen(std::vector<Writer>& writers, Clock::time_point until) {
+    std::vector<pollfd> waiting(writers.size());  // poll() passes over those that are below zero
     for (;;) {
-        std::vector<pollfd> waiting;
-        for (const Writer& writer : writers)
-            if (writer.pipe >= 0) waiting.push_back({writer.pipe, POLLIN, 0});
+        for (std::size_t i = 0; i < writers.size(); ++i) waiting[i] = {writers[i].pipe, POLLIN, 0};
+        const bool any = std::ranges::any_of(writers, [](const Writer& writer) { return writer.pipe >= 0; });
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
-        if (waiting.empty() || left <= 0 || ::poll(waiting.data(), waiting.size(), static_cast<int>(left)) <= 0) return;
-        for (Writer& writer : writers) {
-            const auto ready =
-                std::find_if(waiting.begin(), waiting.end(), [&](const pollfd& one) { return one.fd == writer.pipe; });
-            if (writer.pipe < 0 || ready == waiting.end() || ready->revents == 0) continue;
+        if (!any || left <= 0 || ::poll(waiting.data(), waiting.size(), static_cast<int>(left)) <= 0) return;
+        for (std::size_t i = 0; i < writers.size(); ++i) {
+            if (waiting[i].revents == 0) continue;
+            Writer& writer = writers[i];
             char buffer[4096];
             const auto got = ::read(writer.pipe, buffer, sizeof buffer);
             if (got > 0) {
@@ -185,18 +188,19 @@ bool ended_well(const std::vector<Writer>& processes, const char* what) {
     return well;
 }
 
-int storm(const std::string& program, int writer_count, int rows) {
+struct Storm {
+    int writers = 0, rows = 0, spoolers = 0, readers = 0;
+};
+
+int storm(const std::string& program, const Storm& asked) {
     const Folder folder;
     const std::string path = (folder / "tune.db").string();
     const auto began = Clock::now();
     std::vector<Writer> writers;
-    for (int i = 0; i < writer_count; ++i) writers.push_back(spawn(program, "writer", path, i, rows));
-    const int others = std::max(1, writer_count / 10);
+    for (int i = 0; i < asked.writers; ++i) writers.push_back(spawn(program, "writer", path, i, asked.rows));
     std::vector<Writer> spoolers, readers;
-    for (int i = 0; i < others; ++i) {
-        spoolers.push_back(spawn(program, "spooler", path, writer_count + i));
-        readers.push_back(spawn(program, "reader", path));
-    }
+    for (int i = 0; i < asked.spoolers; ++i) spoolers.push_back(spawn(program, "spooler", path, asked.writers + i));
+    for (int i = 0; i < asked.readers; ++i) readers.push_back(spawn(program, "reader", path));
     listen(writers, began + std::chrono::minutes{10});
     bool sound = ended_well(writers, "a writer");
     const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
@@ -207,14 +211,20 @@ int storm(const std::string& program, int writer_count, int rows) {
     const Said said = parse(writers);
     const Store store = Store::open({.path = path, .mode = Store::Mode::read});
     const auto winners = store.records({}, today()).size();
+    sound = sound && said.rows.size() == static_cast<std::size_t>(asked.writers) * static_cast<std::size_t>(asked.rows);
+    sound = sound && winners == static_cast<std::size_t>(asked.writers + asked.spoolers);
+    sound = holds(path, said, "after the storm") && sound;
+    const double rate = static_cast<double>(said.rows.size()) / seconds;
     fmt::print(
         "{} writers, {} of spool files, {} readers: {} commits of outcomes in {:.1f} s: {:.0f}/s, longest wait "
         "{} ms, {} winners\n",
-        writer_count, others, others, said.rows.size(), seconds, static_cast<double>(said.rows.size()) / seconds,
-        said.longest_wait_ms, winners);
-    sound = sound && said.rows.size() == static_cast<std::size_t>(writer_count) * static_cast<std::size_t>(rows);
-    sound = sound && winners == static_cast<std::size_t>(writer_count + others);
-    return holds(path, said, "after the storm") && sound ? 0 : 1;
+        asked.writers, asked.spoolers, asked.readers, said.rows.size(), seconds, rate, said.longest_wait_ms, winners);
+    fmt::print("{}\n", nlohmann::json{{"sound", sound},
+                                      {"commits", said.rows.size()},
+                                      {"commits_a_second", rate},
+                                      {"longest_wait_ms", said.longest_wait_ms}}
+                           .dump());
+    return sound ? 0 : 1;
 }
 
 int kill_rounds(const std::string& program, int writer_count, int rounds) {
@@ -236,6 +246,7 @@ int kill_rounds(const std::string& program, int writer_count, int rounds) {
         if (!holds(path, all, fmt::format("after round {}", round).c_str())) return 1;
     }
     fmt::print("{} rounds of killing {} writers: {} rows committed, none lost\n", rounds, writer_count, committed);
+    fmt::print("{}\n", nlohmann::json{{"sound", committed > 0}, {"rounds", rounds}, {"committed", committed}}.dump());
     return committed > 0 ? 0 : 1;
 }
 
@@ -250,8 +261,14 @@ int main(int count, char** arguments) {
     if (mode == "spooler" && count == 5) return write_spool(arguments[2], number(3));
     if (mode == "reader" && count == 5) return read_on(arguments[2]);
     const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-    if (mode == "storm" && count == 4) return storm(program, number(2), number(3));
+    if (mode == "storm" && (count == 4 || count == 6)) {
+        const int tenth = std::max(1, number(2) / 10);
+        return storm(program, {.writers = number(2),
+                               .rows = number(3),
+                               .spoolers = count == 6 ? number(4) : tenth,
+                               .readers = count == 6 ? number(5) : tenth});
+    }
     if (mode == "kill" && count == 4) return kill_rounds(program, number(2), number(3));
-    fmt::print(stderr, "usage: store_writers_stress storm WRITERS ROWS | kill WRITERS ROUNDS\n");
+    fmt::print(stderr, "usage: store_writers_stress storm WRITERS ROWS [SPOOLERS READERS] | kill WRITERS ROUNDS\n");
     return 1;
 }

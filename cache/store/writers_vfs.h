@@ -1,0 +1,13 @@
+#ifndef AUTOTUNE_CACHE_STORE_WRITERS_VFS_H
+#define AUTOTUNE_CACHE_STORE_WRITERS_VFS_H
+
+namespace autotune {
+
+/// The name of the VFS through which writers open files; nullptr: SQLite's default, which this one is but for a thing.
+/// SQLite syncs the folder of a rollback journal in each transaction, lest a power cut takes the journal's name while
+/// the database is half written. Where this process has synced the folder since that very file got its name, the name
+/// is on the disk already: a commit then waits for two syncs of the three.
+const char* writers_vfs() noexcept;
+
+}  // namespace autotune
+#endif
