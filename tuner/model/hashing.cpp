@@ -2,14 +2,14 @@
 
 #include <sodium.h>
 
-#include <array>
 #include <bit>
+
+#include "tuner/model/sha256.h"
 
 namespace autotune {
 
 std::string sha256_hex(std::span<const std::byte> bytes) {
-    std::array<unsigned char, crypto_hash_sha256_BYTES> digest{};
-    crypto_hash_sha256(digest.data(), reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+    const Sha256Digest digest = sha256(bytes);
     std::string hex(2 * digest.size() + 1, '\0');
     sodium_bin2hex(hex.data(), hex.size(), digest.data(), digest.size());
     hex.pop_back();
