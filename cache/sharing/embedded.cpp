@@ -172,12 +172,12 @@ Store embedded_store(EmbeddedRecords records, const OpSet& ops, std::vector<std:
         refused.clear();
         EmbeddedParts parts{ops};
         Intake intake{db, parts.judge(), Trust::own, 0};
-        std::string why;
         for (std::size_t i = 0; i < records.size(); ++i) {
             IncomingRow row = parts.row_of(records[i]);
-            if (intake.put(row, why) == Taken::refused)
+            if (const std::string why = intake.put(row); !why.empty())
                 refused.push_back(fmt::format("embedded record {} is not used: {}", i + 1, why));
         }
+        intake.finish();
     });
     return store;
 }

@@ -46,11 +46,20 @@ void describe_by_imports(Database& db, std::int64_t device) {
 
 }  // namespace
 
-Taken Intake::put(IncomingRow& row, std::string& why) {
-    why = refusal(row);
+std::string Intake::put(IncomingRow& row) {
+    std::string why = refusal(row);
     if (why.empty()) why = settle(row);
-    if (!why.empty()) return Taken::refused;
-    return row.predicted ? put_prediction_row(row) : put_record(row);
+    if (!why.empty()) return why;
+    if (row.predicted)
+        put_prediction_row(row);
+    else
+        add_record(row);
+    return why;
+}
+
+TakenRows Intake::finish() {
+    put_waiting();
+    return taken_;
 }
 
 std::string Intake::refusal(const IncomingRow& row) const {
@@ -67,11 +76,11 @@ std::string Intake::refusal(const IncomingRow& row) const {
     return {};
 }
 
-/// Gives the row's parts their ids here. Done once a part, and only for rows that are not refused.
+/// Gives the row's parts their ids here, but the problem, of which there are many. Done once a part, and only for rows
+/// that are not refused.
 std::string Intake::settle(IncomingRow& row) {
     if (row.device->id == 0) settle_device(*row.device);
     if (row.source->id == 0) row.source->id = intern(db_, row.source->value);
-    if (row.problem->id == 0) row.problem->id = intern(db_, row.problem->value);
     if (row.config->id == 0) row.config->id = intern(db_, row.source->value.op, row.config->value);
     // Lines may tell one GPU in two ways: the row's own is the one that was judged and settled.
     row.run->device = row.device;
@@ -107,6 +116,7 @@ std::string Intake::settle_run(RunPart& run, const IncomingRow& row) {
     }
     run.crc_here = crc32(run.value.uuid);
     std::int64_t id = db_.integer_of("SELECT id FROM run WHERE uuid = ?", run.value.uuid).value_or(0);
+    if (id == 0 && row.problem->id == 0) row.problem->id = intern(db_, row.problem->value);
     if (id == 0)
         id =
             insert_run(db_, run.value, row.device->id, run.environment->id, row.problem->id, row.predicted, import_id_);
@@ -131,12 +141,13 @@ bool Intake::differs(std::int64_t id, const RunPart& run) {
     return false;
 }
 
-Taken Intake::taken(Put put) {
+void Intake::count(Put put) {
     kept_any_ = kept_any_ || put != Put::not_better;
-    return put == Put::added ? Taken::added : put == Put::better ? Taken::better : Taken::not_better;
+    ++(put == Put::added ? taken_.added : put == Put::better ? taken_.better : taken_.not_better);
 }
 
-Taken Intake::put_record(const IncomingRow& row) {
+void Intake::add_record(const IncomingRow& row) {
+    constexpr std::size_t rows_at_once = 512;
     RowFigures f = row.figures;
     if (trust_ == Trust::elsewhere) f.verified = static_cast<int>(Verified::elsewhere);
     const CrcParts parts{.device = row.device->crc,
@@ -144,31 +155,48 @@ Taken Intake::put_record(const IncomingRow& row) {
                          .problem = row.problem->crc,
                          .config = row.config->crc,
                          .run = row.run->crc_here};
-    return taken(contest_.put(RecordRow{.key = {.device = row.device->id,
-                                                .source = row.source->id,
-                                                .problem = row.problem->id,
-                                                .nvrtc_major = f.nvrtc_major,
-                                                .nvrtc_minor = f.nvrtc_minor,
-                                                .rank = f.rank},
-                                        .config = row.config->id,
-                                        .run = row.run->id,
-                                        .time_ns = f.time_ns,
-                                        .low_ns = f.low_ns,
-                                        .high_ns = f.high_ns,
-                                        .samples = f.samples,
-                                        .default_ns = f.default_ns,
-                                        .evaluated = f.evaluated,
-                                        .space_size = f.space_size,
-                                        .effort = f.effort,
-                                        .verified = f.verified,
-                                        .tuned_at = f.tuned_at,
-                                        .max_error = f.max_error,
-                                        .crc = crc_of_row(parts, numbers_of(f), f.max_error)},
-                              import_id_));
+    waiting_.push_back({.key = {.device = row.device->id,
+                                .source = row.source->id,
+                                .nvrtc_major = f.nvrtc_major,
+                                .nvrtc_minor = f.nvrtc_minor,
+                                .rank = f.rank},
+                        .config = row.config->id,
+                        .run = row.run->id,
+                        .time_ns = f.time_ns,
+                        .low_ns = f.low_ns,
+                        .high_ns = f.high_ns,
+                        .samples = f.samples,
+                        .default_ns = f.default_ns,
+                        .evaluated = f.evaluated,
+                        .space_size = f.space_size,
+                        .effort = f.effort,
+                        .verified = f.verified,
+                        .tuned_at = f.tuned_at,
+                        .max_error = f.max_error,
+                        .crc = crc_of_row(parts, numbers_of(f), f.max_error)});
+    problems_.push_back(row.problem);
+    if (waiting_.size() == rows_at_once) put_waiting();
 }
 
-Taken Intake::put_prediction_row(const IncomingRow& row) {
-    return taken(contest_.put(
+void Intake::put_waiting() {
+    std::vector<Part<ProblemIdentity>*> unknown;
+    std::vector<const ProblemIdentity*> identities;
+    for (Part<ProblemIdentity>* problem : problems_)
+        if (problem->id == 0 && (unknown.empty() || unknown.back() != problem)) {
+            unknown.push_back(problem);
+            identities.push_back(&problem->value);
+        }
+    const std::vector<std::int64_t> ids = intern(db_, identities);
+    for (std::size_t i = 0; i < unknown.size(); ++i) unknown[i]->id = ids[i];
+    for (std::size_t i = 0; i < waiting_.size(); ++i) waiting_[i].key.problem = problems_[i]->id;
+    for (const Put put : contest_.put(waiting_, import_id_)) count(put);
+    waiting_.clear();
+    problems_.clear();
+}
+
+void Intake::put_prediction_row(const IncomingRow& row) {
+    if (row.problem->id == 0) row.problem->id = intern(db_, row.problem->value);
+    count(contest_.put(
         PredictionRow{.key = {.model = model_of(row.device->value),
                               .source = row.source->id,
                               .problem = row.problem->id,

@@ -48,8 +48,10 @@ struct IncomingRow {
     std::optional<std::uint32_t> crc{};  ///< what the file says; a prediction in a database has none
 };
 
-/// What became of a row.
-enum class Taken { added, better, not_better, refused };
+/// What became of rows that were not refused.
+struct TakenRows {
+    std::size_t added = 0, better = 0, not_better = 0;
+};
 
 /// Puts rows of elsewhere into a database, inside a transaction of the caller's, where they compete with what is there:
 /// any order and any repetition end in the same rows.
@@ -58,8 +60,11 @@ public:
     Intake(Database& target, const Judge& judge, Trust trust, std::int64_t import_id)
         : db_{target}, judge_{judge}, trust_{trust}, import_id_{import_id}, contest_{target} {}
 
-    /// `why` gets the reason where the row is refused.
-    Taken put(IncomingRow& row, std::string& why);
+    /// The reason to refuse the row; empty: it is taken, and goes in with the next few hundred. Its problem stays where
+    /// it is until finish().
+    std::string put(IncomingRow& row);
+    /// Puts what waits; nothing of an Intake is there without.
+    TakenRows finish();
     const Judge& judge() const noexcept { return judge_; }
     /// Whether it put anything there, standing or not.
     bool kept_any() const noexcept { return kept_any_; }
@@ -70,15 +75,19 @@ private:
     std::string settle_run(RunPart& run, const IncomingRow& row);
     void settle_device(Part<DeviceIdentity>& device);
     bool differs(std::int64_t id, const RunPart& run);
-    Taken put_record(const IncomingRow& row);
-    Taken put_prediction_row(const IncomingRow& row);
-    Taken taken(Put put);
+    void add_record(const IncomingRow& row);
+    void put_waiting();
+    void put_prediction_row(const IncomingRow& row);
+    void count(Put put);
 
     Database& db_;
     const Judge& judge_;
     Trust trust_;
     std::int64_t import_id_;
     Contest contest_;
+    std::vector<RecordRow> waiting_{};
+    std::vector<Part<ProblemIdentity>*> problems_{};  ///< of those that wait
+    TakenRows taken_{};
     bool kept_any_ = false;
 };
 

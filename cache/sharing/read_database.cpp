@@ -61,12 +61,20 @@ public:
     }
 
 private:
+    /// Rows that follow each other mostly share a part.
     template <class T>
-    using Table = std::unordered_map<std::int64_t, T>;
+    struct Table {
+        std::unordered_map<std::int64_t, T> parts{};
+        std::int64_t last_id = 0;
+        T* last = nullptr;
+    };
 
     template <class T, class Read>
     T* part(Table<T>& table, std::int64_t id, const Read& read) {
-        const auto [at, is_new] = table.try_emplace(id);
+        if (table.last && table.last_id == id) return table.last;
+        const auto [at, is_new] = table.parts.try_emplace(id);
+        table.last_id = id;
+        table.last = &at->second;
         if (is_new) try {
                 at->second.refused = read(at->second);
             } catch (const nlohmann::json::exception&) {
@@ -269,14 +277,16 @@ void read_predictions(Database& db, ForeignParts& parts, Part<TemplateIdentity>&
 }  // namespace
 
 void read_database(ForeignDatabase& file, const Judge& judge,
-                   const std::function<void(IncomingRow& row, std::size_t number)>& sink) {
+                   const std::function<void(IncomingRow& row, std::size_t number)>& sink,
+                   const std::function<void()>& all_read) {
+    ForeignParts parts{file.database(), judge};
     file.ask([&] {
-        ForeignParts parts{file.database(), judge};
         Part<TemplateIdentity> mismatch{.refused = "its parts are of different ops"};
         std::size_t number = 0;
         read_records(file.database(), parts, mismatch, number, sink);
         read_predictions(file.database(), parts, mismatch, number, sink);
     });
+    all_read();
 }
 
 }  // namespace autotune

@@ -9,10 +9,11 @@
 
 namespace autotune {
 
-/// Every record, then every prediction of a database of elsewhere, numbered from 1; the parts of each are judged.
-/// Throws Error{usage} where the file cannot be read to its end.
+/// Every record, then every prediction of a database of elsewhere, numbered from 1; the parts of each are judged
+/// and stay until `all_read` has been called. Throws Error{usage} where the file cannot be read to its end.
 void read_database(ForeignDatabase& file, const Judge& judge,
-                   const std::function<void(IncomingRow& row, std::size_t number)>& sink);
+                   const std::function<void(IncomingRow& row, std::size_t number)>& sink,
+                   const std::function<void()>& all_read);
 
 }  // namespace autotune
 #endif

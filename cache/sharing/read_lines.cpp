@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -44,38 +45,47 @@ enum Member : std::size_t {
     in_model,
     in_crc,
     in_default,
+    in_problem,
     members
 };
 constexpr std::array<std::string_view, members> member_names{
-    "v",          "kind",     "device",    "template", "key",           "env",     "run",
-    "config",     "rank",     "time_us",   "low_us",   "high_us",       "samples", "evaluated",
-    "space_size", "verified", "max_error", "tuned_at", "model_version", "crc",     "default_us"};
+    "v",         "kind",     "device",        "template", "key",        "env",       "run",        "config",
+    "rank",      "time_us",  "low_us",        "high_us",  "samples",    "evaluated", "space_size", "verified",
+    "max_error", "tuned_at", "model_version", "crc",      "default_us", "problem"};
 using Members = std::array<std::string_view, members>;
 
 /// Finds where the members of an object begin and end, which costs a tenth of a parse: most of a line's members were
-/// seen in an earlier one. What is inside them is parsed when it is new.
+/// seen in an earlier one. What is inside them is parsed when it is new; what stands as in the line before is not even
+/// looked through.
 class LineScanner {
 public:
-    explicit LineScanner(std::string_view line) : at_{line.data()}, end_{line.data() + line.size()} {}
+    /// False: it is no object, or goes too deep. The line outlives the next scan.
+    bool scan(std::string_view line, Members& found) {
+        at_ = line.data();
+        end_ = at_ + line.size();
+        const bool whole = scan_members(found);
+        before_ = whole ? found : Members{};
+        return whole;
+    }
 
-    /// False: it is no object, or goes too deep.
-    bool scan(Members& found) {
+private:
+    bool scan_members(Members& found) {
         blanks();
         if (!take('{')) return false;
         blanks();
         if (take('}')) return at_end();
-        while (true) {
+        for (std::size_t place = 0;; ++place) {
             std::string_view name, value;
             if (!text(name)) return false;
+            const std::size_t member = member_named(name, place);
             blanks();
             if (!take(':')) return false;
             blanks();
-            if (!any(value)) return false;
-            for (std::size_t i = 0; i < members; ++i)
-                if (name == member_names[i]) {
-                    if (!found[i].empty()) return false;  // of two, which counts?
-                    found[i] = value;
-                }
+            if (!(member < members && same_as_before(before_[member], value)) && !any(value)) return false;
+            if (member < members) {
+                if (!found[member].empty()) return false;  // of two, which counts?
+                found[member] = value;
+            }
             blanks();
             if (take('}')) return at_end();
             if (!take(',')) return false;
@@ -83,7 +93,23 @@ public:
         }
     }
 
-private:
+    /// Lines mostly have the same members at the same places; `members`: it is none.
+    std::size_t member_named(std::string_view name, std::size_t place) {
+        if (place < order_.size() && order_[place] < members && member_names[order_[place]] == name)
+            return order_[place];
+        const auto found = std::ranges::find(member_names, name);
+        const auto member = static_cast<std::size_t>(found - member_names.begin());
+        if (place < order_.size()) order_[place] = member;
+        return member;
+    }
+    /// An object, a list or a text ends where it ended in the line before, if all its bytes are the same.
+    bool same_as_before(std::string_view before, std::string_view& value) {
+        if (before.empty() || (before.front() != '{' && before.front() != '[' && before.front() != '"')) return false;
+        if (!std::string_view{at_, static_cast<std::size_t>(end_ - at_)}.starts_with(before)) return false;
+        value = {at_, before.size()};
+        at_ += before.size();
+        return true;
+    }
     bool at_end() {
         blanks();
         return at_ == end_;
@@ -151,7 +177,13 @@ private:
         return false;
     }
 
-    const char *at_, *end_;
+    const char *at_ = nullptr, *end_ = nullptr;
+    Members before_{};
+    std::array<std::size_t, members> order_ = [] {
+        std::array<std::size_t, members> unknown{};
+        unknown.fill(members);
+        return unknown;
+    }();
 };
 
 template <class T>
@@ -255,7 +287,10 @@ public:
 
 private:
     template <class T>
-    using Table = std::unordered_map<std::string, T, TextHash, std::equal_to<>>;
+    struct Table {
+        std::unordered_map<std::string, T, TextHash, std::equal_to<>> parts{};
+        std::pair<const std::string, T>* last = nullptr;  ///< mostly the next one's too
+    };
 
     template <class T, class Read>
     T* part(Table<T>& table, std::string_view name, const Read& read) {
@@ -263,8 +298,13 @@ private:
     }
     template <class T, class Read>
     T* part(Table<T>& table, std::string_view name, const Read& read, std::string_view text) {
-        if (const auto found = table.find(name); found != table.end()) return &found->second;
-        T* const made = &table.emplace(std::string{name}, T{}).first->second;
+        if (table.last && table.last->first == name) return &table.last->second;
+        auto at = table.parts.find(name);
+        const bool known = at != table.parts.end();
+        if (!known) at = table.parts.try_emplace(std::string{name}).first;
+        table.last = &*at;
+        T* const made = &at->second;
+        if (known) return made;
         try {
             made->refused = read(*made, nlohmann::json::parse(text));
         } catch (const nlohmann::json::exception&) {
@@ -332,7 +372,7 @@ ForeignLines ForeignLines::of(std::vector<std::byte> bytes, const std::string& n
     const std::string_view text{reinterpret_cast<const char*>(lines.bytes_.data()), lines.bytes_.size()};
     Members members{};
     const std::string_view first = text.substr(0, std::min(text.find('\n'), text.size()));
-    if (first.size() > longest_line || !LineScanner{first}.scan(members) || members[in_v].empty() ||
+    if (first.size() > longest_line || !LineScanner{}.scan(first, members) || members[in_v].empty() ||
         members[in_kind].empty())
         throw Error{Error::Kind::usage, fmt::format("'{}' is not taken in: its first line is no record", name),
                     "autotune db export --as lines writes such files"};
@@ -346,8 +386,10 @@ ForeignLines ForeignLines::of(std::vector<std::byte> bytes, const std::string& n
 }
 
 void ForeignLines::read(const Judge& judge, const std::function<void(IncomingRow& row, std::size_t number)>& sink,
-                        const std::function<void(std::size_t number, const std::string& reason)>& refuse) const {
+                        const std::function<void(std::size_t number, const std::string& reason)>& refuse,
+                        const std::function<void()>& all_read) const {
     LineParts parts{judge};
+    LineScanner scanner;
     std::size_t number = 0;
     for (std::string_view rest{reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}; !rest.empty();) {
         const std::size_t end = std::min(rest.find('\n'), rest.size());
@@ -360,7 +402,7 @@ void ForeignLines::read(const Judge& judge, const std::function<void(IncomingRow
             continue;
         }
         Members m{};
-        if (!LineScanner{line}.scan(m)) {
+        if (!scanner.scan(line, m)) {
             refuse(number, "the line is no record");
             continue;
         }
@@ -380,6 +422,7 @@ void ForeignLines::read(const Judge& judge, const std::function<void(IncomingRow
         if (!read_figures(m, row)) row.figures.rank = -1;  // refused for it, where its parts are sound
         sink(row, number);
     }
+    all_read();
 }
 
 }  // namespace autotune

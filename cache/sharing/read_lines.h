@@ -16,10 +16,12 @@ public:
     /// Throws Error{usage} where its first line is no object with a format of ours.
     static ForeignLines of(std::vector<std::byte> bytes, const std::string& name);
 
-    /// Every line, numbered from 1; the parts of each are judged. What is no record goes to `refuse` with its reason.
+    /// Every line, numbered from 1; the parts of each are judged and stay until `all_read` has been called. What is no
+    /// record goes to `refuse` with its reason.
     void read(const Judge& judge, const std::function<void(IncomingRow& row, std::size_t number)>& sink,
-              const std::function<void(std::size_t number, const std::string& reason)>& refuse) const;
-    const std::string& sha256() const noexcept { return sha256_; }
+              const std::function<void(std::size_t number, const std::string& reason)>& refuse,
+              const std::function<void()>& all_read) const;
+    const std::string& sha256() const noexcept { return sha256_; }  ///< of the file
 
 private:
     std::vector<std::byte> bytes_;

@@ -65,25 +65,13 @@ OpenedFile opened_file(const std::filesystem::path& path, const TakingInOptions&
     return opened_bytes(read_foreign_file(path, options.limits.bytes), shown(path), options);
 }
 
-void count_row(TakenIn& report, Taken taken, std::size_t number, std::string_view op, const std::string& why,
+void count_row(TakenIn& report, std::size_t number, std::string_view op, const std::string& why,
                const TakingInOptions& options) {
     constexpr std::size_t most_reasons = 100;
     if (++report.rows > options.most_rows)
         throw Error{Error::Kind::usage,
                     fmt::format("'{}' is not taken in: it has more than {} records", report.file, options.most_rows)};
-    switch (taken) {
-        case Taken::added:
-            ++report.added;
-            return;
-        case Taken::better:
-            ++report.better;
-            return;
-        case Taken::not_better:
-            ++report.not_better;
-            return;
-        case Taken::refused:
-            break;
-    }
+    if (why.empty()) return;
     ++report.refused;
     if (report.named.size() < options.most_named) report.named.push_back({number, printable(op.substr(0, 64)), why});
     const bool room = report.reasons.size() < most_reasons || report.reasons.contains(why);
@@ -120,17 +108,23 @@ TakenIn take_in_one(Database& target, OpenedFile& file, const TakingInOptions& o
     target.execute("SAVEPOINT file");
     const std::int64_t id = begin_log(target, file, options.trust, std::time(nullptr));
     Intake intake{target, judge, options.trust, id};
-    std::string why;
     const auto sink = [&](IncomingRow& row, std::size_t number) {
-        const Taken taken = intake.put(row, why);
-        count_row(report, taken, number, row.source->value.op, why, options);
+        count_row(report, number, row.source->value.op, intake.put(row), options);
     };
-    if (file.database)
-        read_database(*file.database, judge, sink);
-    else
-        file.lines->read(judge, sink, [&](std::size_t number, const std::string& reason) {
-            count_row(report, Taken::refused, number, {}, reason, options);
-        });
+    const auto refuse = [&](std::size_t number, const std::string& reason) {
+        count_row(report, number, {}, reason, options);
+    };
+    TakenRows taken;
+    const auto all_read = [&] { taken = intake.finish(); };
+    if (file.database) {
+        read_database(*file.database, judge, sink, all_read);
+        file.database->require_soundness();
+    } else {
+        file.lines->read(judge, sink, refuse, all_read);
+    }
+    report.added = taken.added;
+    report.better = taken.better;
+    report.not_better = taken.not_better;
     if (intake.kept_any())
         end_log(target, report, id);
     else

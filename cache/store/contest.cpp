@@ -1,12 +1,14 @@
 #include "cache/store/contest.h"
 
 #include <fmt/core.h>
+#include <sqlite3.h>
 
 #include <algorithm>
 #include <array>
 #include <tuple>
 
 #include "cache/store/crc32.h"
+#include "cache/store/row_feed.h"
 
 namespace autotune {
 
@@ -102,6 +104,71 @@ PredictionSeats seats_of(const PredictionKey&) { return {}; }
 template <class Key>
 using Seats = decltype(seats_of(std::declval<Key>()));
 
+/// In the order of RecordSeats::columns.
+class FedRecords : public FedRows {
+public:
+    FedRecords(std::span<const RecordRow> rows, std::int64_t import) : rows_{rows}, import_{import} {}
+    std::size_t count() const noexcept override { return rows_.size(); }
+    std::int64_t mark(std::size_t row) const noexcept override { return rows_[row].crc; }
+    void give(sqlite3_context* to, std::size_t row, int column) const noexcept override {
+        const RecordRow& r = rows_[row];
+        if (column == 11 && r.default_ns < 0) return;
+        if (column == 16) return sqlite3_result_double(to, r.max_error);
+        sqlite3_result_int64(to, number(r, column));
+    }
+
+private:
+    std::int64_t number(const RecordRow& r, int column) const noexcept {
+        switch (column) {
+            case 0:
+                return r.key.device;
+            case 1:
+                return r.key.source;
+            case 2:
+                return r.key.problem;
+            case 3:
+                return r.key.nvrtc_major;
+            case 4:
+                return r.key.nvrtc_minor;
+            case 5:
+                return r.key.rank;
+            case 6:
+                return r.config;
+            case 7:
+                return r.time_ns;
+            case 8:
+                return r.low_ns;
+            case 9:
+                return r.high_ns;
+            case 10:
+                return r.samples;
+            case 11:
+                return r.default_ns;
+            case 12:
+                return r.evaluated;
+            case 13:
+                return r.space_size;
+            case 14:
+                return r.effort;
+            case 15:
+                return r.verified;
+            case 17:
+                return r.run;
+            case 18:
+                return r.tuned_at;
+            case 19:
+                return r.crc;
+            case 20:
+                return import_;
+            default:
+                return 0;  // flags
+        }
+    }
+
+    std::span<const RecordRow> rows_;
+    std::int64_t import_;
+};
+
 enum class Or { ignore, replace };
 
 /// False: there is a row, and it stays.
@@ -148,6 +215,22 @@ auto Contest::contenders(const Key& key) {
 
 Put Contest::put(const RecordRow& row, std::int64_t import) {
     return insert(db_, RecordSeats{}, row, import, Or::ignore) ? Put::added : contend(row, import);
+}
+
+std::vector<Put> Contest::put(std::span<const RecordRow> rows, std::int64_t import) {
+    constexpr std::size_t few = 8;
+    std::vector<Put> became(rows.size(), Put::added);
+    if (rows.size() <= few) {
+        std::ranges::transform(rows, became.begin(), [&](const RecordRow& row) { return put(row, import); });
+        return became;
+    }
+    static const std::string sql = fmt::format(
+        "INSERT INTO record ({}) SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, "
+        "c17, c18, c19, c20, c21 FROM autotune_feed(?1) WHERE true ON CONFLICT DO UPDATE SET flags = 0 WHERE "
+        "autotune_feed_met(?1, excluded.crc)",
+        RecordSeats::columns);
+    for (const std::size_t i : feed(db_, sql, FedRecords{rows, import})) became[i] = contend(rows[i], import);
+    return became;
 }
 
 Put Contest::put(const PredictionRow& row, std::int64_t import) {

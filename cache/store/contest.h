@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -52,6 +53,8 @@ public:
     explicit Contest(Database& database) : db_{database} {}
 
     Put put(const RecordRow& row, std::int64_t import = 0);
+    /// What became of each, as if they were put one after another.
+    std::vector<Put> put(std::span<const RecordRow> rows, std::int64_t import = 0);
     Put put(const PredictionRow& row, std::int64_t import = 0);
     /// Whether the row of that key that stands is this one, or of predictions one of the same config and run.
     bool stands(const RecordRow& row);

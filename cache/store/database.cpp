@@ -93,6 +93,10 @@ void Query::bind_blob(int index, std::span<const std::byte> value) {
                                 value.size(), SQLITE_TRANSIENT));
 }
 
+void Query::bind_pointer(int index, void* pointer, const char* type) {
+    require(connection_, sqlite3_bind_pointer(statement_, index, pointer, type, nullptr));
+}
+
 Database Database::open(const std::filesystem::path& path, Access access, std::chrono::milliseconds patience) {
     const int flags = (access == Access::write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX;
     sqlite3* connection = nullptr;
@@ -103,6 +107,8 @@ Database Database::open(const std::filesystem::path& path, Access access, std::c
     sqlite3_extended_result_codes(connection, 1);
     database.patience(patience);
     database.execute("PRAGMA synchronous = NORMAL");
+    // As much as a transaction of many rows may change before its pages go to the file, each time after two syncs.
+    if (access == Access::write) database.execute("PRAGMA cache_size = -65536");
     database.execute(carefully);
     return database;
 }

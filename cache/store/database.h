@@ -57,6 +57,8 @@ public:
     void bind_at(int index, const T& value) {
         bind_one(index, value);
     }
+    /// A pointer for a function or table of ours, which takes it by the name of its type only. It outlives the use.
+    void bind_pointer(int index, void* pointer, const char* type);
     /// True while there is a row.
     bool step();
     /// Runs a statement that gives no rows.

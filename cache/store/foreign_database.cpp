@@ -105,8 +105,12 @@ struct ForeignDatabase::Deadline {
     }
 };
 
-ForeignDatabase::ForeignDatabase(Database database, std::string name)
-    : database_{std::move(database)}, name_{std::move(name)} {}
+/// Two connections may read the same bytes, since neither writes.
+ForeignDatabase::ForeignDatabase(std::vector<std::byte> bytes, std::string name, const Limits& limits)
+    : bytes_{std::move(bytes)},
+      deadline_{std::make_shared<Deadline>(Deadline{std::chrono::steady_clock::now() + limits.time})},
+      name_{std::move(name)},
+      database_{Database::in_memory()} {}
 
 void ForeignDatabase::require_settled(const fs::path& path) {
     for (const char* companion : {"-wal", "-journal"}) {
@@ -122,22 +126,13 @@ void ForeignDatabase::require_settled(const fs::path& path) {
 ForeignDatabase ForeignDatabase::of(std::vector<std::byte> bytes, std::string name, const Limits& limits) {
     require_our_header(bytes, name);
     const int schema = big_endian_at(bytes, schema_at);
-    ForeignDatabase foreign{Database::in_memory(), std::move(name)};
-    foreign.sha256_ = sha256_hex(bytes);
+    std::string sha256 = sha256_hex(bytes);
     bytes[18] = bytes[19] = std::byte{1};  // no write-ahead log: it would want files beside it
-    auto* copy = static_cast<unsigned char*>(sqlite3_malloc64(bytes.size()));
-    if (!copy) throw std::bad_alloc{};
-    std::memcpy(copy, bytes.data(), bytes.size());
-    const auto size = static_cast<sqlite3_int64>(bytes.size());
-    std::vector<std::byte>{}.swap(bytes);  // an assignment would keep the memory
-    foreign.guard(limits);
-    if (sqlite3_deserialize(foreign.database_.handle(), "main", copy, size, size,
-                            SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)
-        throw refused_file(foreign.name_, "SQLite does not open it");
+    ForeignDatabase foreign{std::move(bytes), std::move(name), limits};
+    foreign.sha256_ = std::move(sha256);
     foreign.ask([&] {
-        sqlite3_set_authorizer(foreign.database_.handle(), allow_reading, nullptr);
+        foreign.database_ = guarded(foreign.bytes_, *foreign.deadline_);
         foreign.require_our_schema(schema);
-        foreign.require_soundness();
         foreign.uuid_ = foreign.database_.text_of("SELECT value FROM meta WHERE key = 'db_uuid'");
     });
     constexpr std::size_t uuid_digits = 32;
@@ -145,11 +140,16 @@ ForeignDatabase ForeignDatabase::of(std::vector<std::byte> bytes, std::string na
                           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
                       });
     if (!word) throw refused_file(foreign.name_, "its db_uuid is none");
+    const std::span<const std::byte> whole{foreign.bytes_};
+    foreign.checks_ = std::async(std::launch::async | std::launch::deferred, [whole, deadline = foreign.deadline_] {
+                          return checked(whole, deadline);
+                      }).share();
     return foreign;
 }
 
-void ForeignDatabase::guard(const Limits& limits) {
-    sqlite3* db = database_.handle();
+Database ForeignDatabase::guarded(std::span<const std::byte> bytes, Deadline& deadline) {
+    Database database = Database::of_bytes(bytes);
+    sqlite3* db = database.handle();
     for (const auto& [option, on] : {std::pair{SQLITE_DBCONFIG_DEFENSIVE, 1},
                                      {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
                                      {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
@@ -171,10 +171,21 @@ void ForeignDatabase::guard(const Limits& limits) {
                                       {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
                                       {SQLITE_LIMIT_WORKER_THREADS, 0}})
         sqlite3_limit(db, limit, most);
-    database_.execute("PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA query_only = ON");
-    deadline_ = std::make_shared<Deadline>(Deadline{std::chrono::steady_clock::now() + limits.time});
+    database.execute("PRAGMA query_only = ON");
     constexpr int steps_between_looks = 10'000;
-    sqlite3_progress_handler(db, steps_between_looks, Deadline::passed, deadline_.get());
+    sqlite3_progress_handler(db, steps_between_looks, Deadline::passed, &deadline);
+    sqlite3_set_authorizer(db, allow_reading, nullptr);
+    return database;
+}
+
+ForeignDatabase::Checks ForeignDatabase::checked(std::span<const std::byte> bytes,
+                                                 const std::shared_ptr<Deadline>& deadline) {
+    try {
+        const std::string found = guarded(bytes, *deadline).text_of("PRAGMA quick_check(1)");
+        return {.damage = found == "ok" ? "" : found};
+    } catch (const DatabaseFailure& failure) {
+        return {.damage = failure.what(), .timed_out = (failure.code() & 0xff) == SQLITE_INTERRUPT};
+    }
 }
 
 void ForeignDatabase::require_our_schema(int version) {
@@ -189,14 +200,16 @@ void ForeignDatabase::require_our_schema(int version) {
             throw refused_file(name_, fmt::format("it lacks the {} '{}'", std::get<0>(row), std::get<1>(row)));
 }
 
-void ForeignDatabase::require_soundness() {
-    const std::string found = database_.text_of("PRAGMA quick_check(1)");
-    if (found != "ok") throw refused_file(name_, fmt::format("it is damaged: {}", found));
+void ForeignDatabase::require_soundness() const {
+    const Checks& found = checks_.get();
+    if (found.timed_out) throw refused_file(name_, "reading it takes longer than its size can explain");
+    if (!found.damage.empty()) throw refused_file(name_, fmt::format("it is damaged: {}", found.damage));
 }
 
 void ForeignDatabase::throw_unreadable(const DatabaseFailure& failure) const {
     if ((failure.code() & 0xff) == SQLITE_INTERRUPT)
         throw refused_file(name_, "reading it takes longer than its size can explain");
+    if (checks_.valid()) require_soundness();  // which can say more
     throw refused_file(name_, fmt::format("it is damaged: {}", failure.what()));
 }
 

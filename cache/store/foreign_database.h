@@ -5,8 +5,9 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,10 @@ public:
     Database& database() noexcept { return database_; }
     const std::string& name() const noexcept { return name_; }
     const std::string& sha256() const noexcept { return sha256_; }  ///< of the whole file
-    const std::string& uuid() const noexcept { return uuid_; }      ///< as it says of itself
+    /// A thread of its own checks the file's structure while its rows are read, since that takes as long as reading
+    /// them. Waits for it; throws Error{usage} where the file is damaged: then nothing that was read counts.
+    void require_soundness() const;
+    const std::string& uuid() const noexcept { return uuid_; }  ///< as it says of itself
     /// What reads it, with a failure of SQLite, also the time limit's, as an Error{usage}.
     template <class Question>
     auto ask(const Question& question) {
@@ -51,15 +55,22 @@ public:
 
 private:
     struct Deadline;
-    ForeignDatabase(Database database, std::string name);
-    void guard(const Limits& limits);
+    /// What the thread finds; damage: empty where there is none.
+    struct Checks {
+        std::string damage{};
+        bool timed_out = false;
+    };
+    ForeignDatabase(std::vector<std::byte> bytes, std::string name, const Limits& limits);
+    static Database guarded(std::span<const std::byte> bytes, Deadline& deadline);
+    static Checks checked(std::span<const std::byte> bytes, const std::shared_ptr<Deadline>& deadline);
     void require_our_schema(int version);
-    void require_soundness();
     [[noreturn]] void throw_unreadable(const DatabaseFailure& failure) const;
 
-    Database database_;
-    std::string name_, sha256_, uuid_;
+    std::vector<std::byte> bytes_;        ///< SQLite reads them where they are
     std::shared_ptr<Deadline> deadline_;  ///< SQLite holds its address
+    std::string name_, sha256_, uuid_;
+    Database database_;
+    std::shared_future<Checks> checks_;  ///< last, so that it is waited for before the bytes go
 };
 
 }  // namespace autotune

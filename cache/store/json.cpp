@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "autotune/error.h"
@@ -137,6 +138,33 @@ Config config_from_json(std::string variant, const json& in) {
 json to_json(const ProblemIdentity& problem) {
     return {{"fields", pairs_to_json(problem.fields)},
             {"key", problem.json.empty() ? json::object() : json::parse(problem.json)}};
+}
+
+std::string problem_json_text(const ProblemIdentity& problem) {
+    const auto plain = [](std::string_view text, std::string_view others) {
+        return std::ranges::all_of(text, [&](char c) {
+            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                   others.find(c) != std::string_view::npos;
+        });
+    };
+    constexpr std::string_view in_word = "_.", in_object = "_{}:,\"-";
+    std::string text = "{\"fields\":[";
+    // What JSON writes in another way than it was read, as a number with a fraction, takes the detour.
+    bool simple = plain(problem.json, in_object);
+    for (const auto& [name, value] : problem.fields) {
+        const auto* word = std::get_if<std::string>(&value);
+        simple = simple && plain(name, in_word) && !std::holds_alternative<double>(value) &&
+                 (!word || plain(*word, in_word));
+        if (!simple) break;
+        if (text.back() != '[') text += ',';
+        text.append("[\"")
+            .append(name)
+            .append(word ? "\",\"" : "\",")
+            .append(to_text(value))
+            .append(word ? "\"]" : "]");
+    }
+    if (!simple) return to_json(problem).dump(-1, ' ', false, json::error_handler_t::replace);
+    return text.append("],\"key\":").append(problem.json.empty() ? "{}" : problem.json).append(1, '}');
 }
 
 void read_problem_json(const json& in, ProblemIdentity& problem) {

@@ -46,6 +46,8 @@ Config config_from_json(std::string variant, const nlohmann::json& json);
 
 /// {"fields":[["rows",4096],...],"key":{...}}
 nlohmann::json to_json(const ProblemIdentity& problem);
+/// The same as text, without a detour where the names and values are plain ones.
+std::string problem_json_text(const ProblemIdentity& problem);
 void read_problem_json(const nlohmann::json& json, ProblemIdentity& problem);
 
 /// What the device table has no column for.

@@ -1,6 +1,7 @@
 #include "cache/store/rows.h"
 
 #include <fmt/core.h>
+#include <sqlite3.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,7 @@
 
 #include "cache/store/crc32.h"
 #include "cache/store/json.h"
+#include "cache/store/row_feed.h"
 
 namespace autotune {
 
@@ -116,9 +118,72 @@ std::int64_t intern(Database& database, const ProblemIdentity& p) {
                 .query(
                     "INSERT INTO problem (op, key, d0, d1, d2, d3, d4, d5, d6, d7, text_json) VALUES "
                     "(?,?,?,?,?,?,?,?,?,?,?)")
-                .bind(p.op, key, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], dumped(to_json(p)))
+                .bind(p.op, key, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], problem_json_text(p))
                 .run();
         });
+}
+
+namespace {
+
+class FedProblems : public FedRows {
+public:
+    FedProblems(std::span<const ProblemIdentity* const> problems, std::int64_t first_id) : first_id_{first_id} {
+        rows_.reserve(problems.size());
+        for (const ProblemIdentity* p : problems)
+            rows_.push_back({.problem = p, .dims = dims_of(*p), .text = problem_json_text(*p)});
+    }
+    std::size_t count() const noexcept override { return rows_.size(); }
+    std::int64_t mark(std::size_t row) const noexcept override { return id(row); }
+    std::int64_t id(std::size_t row) const noexcept { return first_id_ + static_cast<std::int64_t>(row); }
+    void give(sqlite3_context* to, std::size_t row, int column) const noexcept override {
+        const Row& r = rows_[row];
+        const auto text = [to](std::string_view value) {
+            sqlite3_result_text64(to, value.data() ? value.data() : "", value.size(), SQLITE_STATIC, SQLITE_UTF8);
+        };
+        if (column == 0) return sqlite3_result_int64(to, id(row));
+        if (column == 1) return text(r.problem->op);
+        if (column == 2)
+            return sqlite3_result_blob64(to,
+                                         r.problem->key.empty() ? static_cast<const void*>("") : r.problem->key.data(),
+                                         r.problem->key.size(), SQLITE_STATIC);
+        constexpr int first_dim = 3, text_column = 11;
+        if (column == text_column) return text(r.text);
+        if (column > text_column) return;
+        if (const auto& dim = r.dims[static_cast<std::size_t>(column - first_dim)]) sqlite3_result_int64(to, *dim);
+    }
+
+private:
+    struct Row {
+        const ProblemIdentity* problem;
+        std::array<std::optional<std::int64_t>, 8> dims;
+        std::string text;
+    };
+    std::vector<Row> rows_;
+    std::int64_t first_id_;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> intern(Database& database, std::span<const ProblemIdentity* const> problems) {
+    constexpr std::size_t few = 8;
+    constexpr std::int64_t largest_id = std::int64_t{1} << 62;  // of a damaged file; ids after it would not be larger
+    const std::int64_t last = database.integer_of("SELECT max(id) FROM problem").value_or(0);
+    std::vector<std::int64_t> ids;
+    ids.reserve(problems.size());
+    if (problems.size() <= few || last < 0 || last > largest_id) {
+        for (const ProblemIdentity* problem : problems) ids.push_back(intern(database, *problem));
+        return ids;
+    }
+    const FedProblems rows{problems, last + 1};
+    for (std::size_t i = 0; i < problems.size(); ++i) ids.push_back(rows.id(i));
+    const std::vector<std::size_t> met =
+        feed(database,
+             "INSERT INTO problem (id, op, key, d0, d1, d2, d3, d4, d5, d6, d7, text_json) SELECT c0, c1, c2, c3, c4, "
+             "c5, c6, c7, c8, c9, c10, c11 FROM autotune_feed(?1) WHERE true ON CONFLICT DO UPDATE SET op = op WHERE "
+             "autotune_feed_met(?1, excluded.id)",
+             rows);
+    for (const std::size_t i : met) ids[i] = intern(database, *problems[i]);
+    return ids;
 }
 
 std::int64_t intern(Database& database, std::string_view op, const Config& config) {
@@ -248,14 +313,20 @@ Interning::Part Interning::config(std::string_view op, const Config& config) {
 }
 
 /// Ranks of one problem come one after another.
-Interning::Part Interning::problem(const ProblemIdentity& problem) {
-    const std::span<const std::byte> key{problem.key};
-    if (problem_.id == 0 || problem_op_ != problem.op || !std::ranges::equal(problem_key_, key)) {
-        problem_ = {.id = intern(database_, problem), .crc = crc32(key)};
-        problem_op_ = problem.op;
-        problem_key_ = key;
+std::vector<Interning::Part> Interning::problems(std::span<const Record> records) {
+    std::vector<const ProblemIdentity*> distinct;
+    std::vector<std::size_t> places;
+    for (const Record& record : records) {
+        const ProblemIdentity& p = record.problem;
+        if (distinct.empty() || distinct.back()->op != p.op || distinct.back()->key != p.key) distinct.push_back(&p);
+        places.push_back(distinct.size() - 1);
     }
-    return problem_;
+    const std::vector<std::int64_t> ids = intern(database_, distinct);
+    std::vector<Part> parts;
+    parts.reserve(records.size());
+    for (const std::size_t place : places)
+        parts.push_back({.id = ids[place], .crc = crc32(std::span<const std::byte>{distinct[place]->key})});
+    return parts;
 }
 
 Interning::Part Interning::run(const Record& record, std::int64_t device, std::int64_t environment,

@@ -23,6 +23,8 @@ std::int64_t intern(Database& database, const DeviceIdentity& device);
 std::int64_t intern(Database& database, const Environment& environment);
 std::int64_t intern(Database& database, const TemplateIdentity& source);
 std::int64_t intern(Database& database, const ProblemIdentity& problem);
+/// Of many at once, in their order, which costs less than one after another.
+std::vector<std::int64_t> intern(Database& database, std::span<const ProblemIdentity* const> problems);
 std::int64_t intern(Database& database, std::string_view op, const Config& config);
 /// import: the number of the one that brings it; 0: none.
 std::int64_t insert_run(Database& database, const RunInfo& info, std::int64_t device, std::int64_t environment,
@@ -62,7 +64,8 @@ public:
     Part environment(const Environment& environment);
     Part source(const TemplateIdentity& source);
     Part config(std::string_view op, const Config& config);
-    Part problem(const ProblemIdentity& problem);
+    /// One a record.
+    std::vector<Part> problems(std::span<const Record> records);
     /// Known by its uuid; made as the record says otherwise.
     Part run(const Record& record, std::int64_t device, std::int64_t environment, std::int64_t problem);
 
@@ -71,9 +74,7 @@ private:
     std::unordered_map<std::string, Part> devices_, sources_, configs_;
     std::vector<std::pair<Environment, Part>> environments_;
     std::string name_, run_uuid_;
-    std::string_view problem_op_{};
-    std::span<const std::byte> problem_key_{};
-    Part problem_{}, run_{};
+    Part run_{};
 };
 
 /// Rows as structs, each read once and checked: a hash that fails makes it, and every record of it, a miss.

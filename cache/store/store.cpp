@@ -207,47 +207,58 @@ RecordRow row_of(const Record& r, const RecordKey& key, std::int64_t config, std
 }
 
 template <class Row>
-bool put_one(Contest& contest, const Row& row) {
-    const Put put = contest.put(row);
-    return put == Put::added || put == Put::better || (put == Put::not_better && contest.stands(row));
+bool is_here(Contest& contest, const Row& row, Put became) {
+    return became == Put::added || became == Put::better || (became == Put::not_better && contest.stands(row));
 }
 
 }  // namespace
 
 /// Each row is the maximum of what competes for its key, so any order and any repetition end in the same rows.
 std::size_t Store::Impl::put_rows(std::span<const Record> records) {
+    constexpr std::size_t rows_at_once = 512;
     Database& db = tune();
     Interning interned{db};
     Contest contest{db};
     std::size_t standing = 0;
-    for (const Record& record : records) {
-        const auto device = interned.device(record.device), environment = interned.environment(record.environment);
-        const auto source = interned.source(record.source), problem = interned.problem(record.problem);
-        const auto config = interned.config(record.source.op, record.config);
-        const auto run = interned.run(record, device.id, environment.id, problem.id);
-        if (record.predicted) {
-            const PredictionRow row{.key = {.model = model_of(record.device),
-                                            .source = source.id,
-                                            .problem = problem.id,
-                                            .model_version = record.model_version,
-                                            .rank = record.rank},
-                                    .config = config.id,
-                                    .time_ns = nanoseconds(record.time_us),
-                                    .checked = record.verified != Verified::elsewhere,
-                                    .run = run.id};
-            standing += put_one(contest, row) ? 1 : 0;
-            continue;
+    std::vector<RecordRow> rows;
+    for (; !records.empty(); records = records.subspan(std::min(records.size(), rows_at_once))) {
+        const std::span<const Record> some = records.first(std::min(records.size(), rows_at_once));
+        const auto problems = interned.problems(some);
+        rows.clear();
+        for (std::size_t i = 0; i < some.size(); ++i) {
+            const Record& record = some[i];
+            const auto device = interned.device(record.device), environment = interned.environment(record.environment);
+            const auto source = interned.source(record.source), problem = problems[i];
+            const auto config = interned.config(record.source.op, record.config);
+            const auto run = interned.run(record, device.id, environment.id, problem.id);
+            if (record.predicted) {
+                const PredictionRow row{.key = {.model = model_of(record.device),
+                                                .source = source.id,
+                                                .problem = problem.id,
+                                                .model_version = record.model_version,
+                                                .rank = record.rank},
+                                        .config = config.id,
+                                        .time_ns = nanoseconds(record.time_us),
+                                        .checked = record.verified != Verified::elsewhere,
+                                        .run = run.id};
+                standing += is_here(contest, row, contest.put(row)) ? 1 : 0;
+                continue;
+            }
+            const RecordKey key{.device = device.id,
+                                .source = source.id,
+                                .problem = problem.id,
+                                .nvrtc_major = record.environment.nvrtc_major,
+                                .nvrtc_minor = record.environment.nvrtc_minor,
+                                .rank = record.rank};
+            const CrcParts parts{.device = device.crc,
+                                 .source = source.crc,
+                                 .problem = problem.crc,
+                                 .config = config.crc,
+                                 .run = run.crc};
+            rows.push_back(row_of(record, key, config.id, run.id, crc_of(record, parts)));
         }
-        const RecordKey key{.device = device.id,
-                            .source = source.id,
-                            .problem = problem.id,
-                            .nvrtc_major = record.environment.nvrtc_major,
-                            .nvrtc_minor = record.environment.nvrtc_minor,
-                            .rank = record.rank};
-        const std::uint32_t crc = crc_of(
-            record,
-            {.device = device.crc, .source = source.crc, .problem = problem.crc, .config = config.crc, .run = run.crc});
-        standing += put_one(contest, row_of(record, key, config.id, run.id, crc)) ? 1 : 0;
+        const std::vector<Put> became = contest.put(rows);
+        for (std::size_t i = 0; i < rows.size(); ++i) standing += is_here(contest, rows[i], became[i]) ? 1 : 0;
     }
     return standing;
 }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <random>
 
@@ -185,6 +187,21 @@ TEST(RecordLine, RefusesWhatWasChangedByHand) {
     EXPECT_THROW(record_from_line(line), Error);
     EXPECT_THROW(record_from_line("{}"), Error);
     EXPECT_THROW(record_from_line(""), Error);
+}
+
+TEST(Json, AProblemsTextIsThatOfItsJson) {
+    ProblemIdentity odd = problem(7);
+    odd.fields.emplace_back("ratio", 0.5);
+    ProblemIdentity words = problem(8);
+    words.fields = {{"causal", true}, {"name", std::string{"a \"quoted\" \xff word"}}, {"none", std::string{}}};
+    ProblemIdentity bare = problem(9);
+    bare.json.clear();
+    ProblemIdentity fraction = problem(10);
+    fraction.json = "{\"x\":1.50}";
+    ProblemIdentity flags = problem(11);
+    flags.fields = {{"causal", true}, {"n", std::int64_t{-3}}};
+    for (const ProblemIdentity& one : {problem(), odd, words, bare, fraction, flags, ProblemIdentity{}})
+        EXPECT_EQ(problem_json_text(one), to_json(one).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 }  // namespace
