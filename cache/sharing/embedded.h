@@ -12,7 +12,7 @@ namespace autotune {
 
 /// The records that an application carries, as a store in memory. They are judged as an import is, keep what they say
 /// of their checks, and rank below equal ones that were measured here. `refused` gets a reason a record that is not
-/// taken. cost  10 us a record
+/// taken.
 Store embedded_store(EmbeddedRecords records, const OpSet& ops, std::vector<std::string>& refused);
 
 }  // namespace autotune

@@ -26,7 +26,7 @@ void anonymise(DeviceIdentity& device);
 
 /// Visits the records of the filter, then its predictions, in an order that depends on nothing but what they say: op,
 /// GPU, problem, template, compiler, rank. Rows whose checksum fails are left out.
-/// cost  25 us and, until its op and GPU are done, 2 KB a record
+/// cost  2 KB a record, until its op and GPU are done
 void for_each_record(const Store& store, const RecordFilter& filter, const Today& today,
                      const std::function<void(const Record&)>& sink);
 
