@@ -140,28 +140,47 @@ json to_json(const ProblemIdentity& problem) {
             {"key", problem.json.empty() ? json::object() : json::parse(problem.json)}};
 }
 
+namespace {
+
+/// ASCII that stands in JSON as it is.
+bool is_plain(char c) noexcept { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; }
+
+/// Whether parsing the text and writing it again gives the same: whole numbers, plain words, no blanks. The order of
+/// names is not looked at: of two ways to write an object either may stand.
+bool is_written_as_read(std::string_view json) noexcept {
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    bool quoted = false, in_number = false;
+    for (const char c : json) {
+        if (c == '"')
+            quoted = !quoted;
+        else if (quoted && !is_plain(c))
+            return false;
+        else if (!quoted && !is_digit(c) && !(c >= 'a' && c <= 'z' && !in_number) &&
+                 std::string_view{"{}:,-"}.find(c) == std::string_view::npos)
+            return false;
+        in_number = !quoted && is_digit(c);
+    }
+    return !quoted;
+}
+
+}  // namespace
+
 std::string problem_json_text(const ProblemIdentity& problem) {
-    const auto plain = [](std::string_view text, std::string_view others) {
-        return std::ranges::all_of(text, [&](char c) {
-            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                   others.find(c) != std::string_view::npos;
-        });
-    };
-    constexpr std::string_view in_word = "_.", in_object = "_{}:,\"-";
-    std::string text = "{\"fields\":[";
-    // What JSON writes in another way than it was read, as a number with a fraction, takes the detour.
-    bool simple = plain(problem.json, in_object);
+    std::string text;
+    text.reserve(64 + 24 * problem.fields.size() + problem.json.size());
+    text = "{\"fields\":[";
+    bool simple = is_written_as_read(problem.json);
     for (const auto& [name, value] : problem.fields) {
         const auto* word = std::get_if<std::string>(&value);
-        simple = simple && plain(name, in_word) && !std::holds_alternative<double>(value) &&
-                 (!word || plain(*word, in_word));
-        if (!simple) break;
+        simple = simple && std::ranges::all_of(name, is_plain) && !std::holds_alternative<double>(value) &&
+                 (!word || std::ranges::all_of(*word, is_plain));
+        if (!simple) return to_json(problem).dump(-1, ' ', false, json::error_handler_t::replace);
         if (text.back() != '[') text += ',';
-        text.append("[\"")
-            .append(name)
-            .append(word ? "\",\"" : "\",")
-            .append(to_text(value))
-            .append(word ? "\"]" : "]");
+        text.append("[\"").append(name).append("\",");
+        if (word)
+            text.append(1, '"').append(*word).append("\"]");
+        else
+            text.append(to_text(value)).append(1, ']');
     }
     if (!simple) return to_json(problem).dump(-1, ' ', false, json::error_handler_t::replace);
     return text.append("],\"key\":").append(problem.json.empty() ? "{}" : problem.json).append(1, '}');

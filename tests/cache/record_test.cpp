@@ -193,6 +193,10 @@ TEST(Json, AProblemsTextIsThatOfItsJson) {
     ProblemIdentity odd = problem(7);
     odd.fields.emplace_back("ratio", 0.5);
     ProblemIdentity words = problem(8);
+    ProblemIdentity aligned = problem(12);
+    aligned.json = "{\"causal\":true,\"n\":-7,\"x.align\":16,\"x.layout\":\"a b, {c}\"}";
+    ProblemIdentity exponent = problem(13);
+    exponent.json = "{\"x\":1e5}";
     words.fields = {{"causal", true}, {"name", std::string{"a \"quoted\" \xff word"}}, {"none", std::string{}}};
     ProblemIdentity bare = problem(9);
     bare.json.clear();
@@ -200,7 +204,7 @@ TEST(Json, AProblemsTextIsThatOfItsJson) {
     fraction.json = "{\"x\":1.50}";
     ProblemIdentity flags = problem(11);
     flags.fields = {{"causal", true}, {"n", std::int64_t{-3}}};
-    for (const ProblemIdentity& one : {problem(), odd, words, bare, fraction, flags, ProblemIdentity{}})
+    for (const ProblemIdentity& one : {problem(), odd, words, bare, fraction, flags, aligned, exponent, ProblemIdentity{}})
         EXPECT_EQ(problem_json_text(one), to_json(one).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
