@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "autotune/error.h"
+#include "cache/sharing/anonymise.h"
 #include "cache/sharing/bundle.h"
 #include "cache/sharing/foreign_binaries.h"
 #include "cache/sharing/record_filter.h"

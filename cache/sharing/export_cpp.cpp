@@ -5,6 +5,7 @@
 #include <map>
 
 #include "autotune/error.h"
+#include "cache/sharing/anonymise.h"
 #include "cache/sharing/exports.h"
 
 namespace autotune {

@@ -2,6 +2,7 @@
 #include <set>
 #include <vector>
 
+#include "cache/sharing/anonymise.h"
 #include "cache/sharing/exports.h"
 #include "cache/sharing/file_in_making.h"
 #include "cache/store/database.h"
@@ -82,25 +83,6 @@ DROP TABLE kept_device;
 DROP TABLE kept_problem;
 )sql";
 
-void anonymise_rows(Database& db) {
-    db.execute("UPDATE run SET host_hash = ''");
-    std::vector<std::int64_t> ids;
-    {
-        Query row = db.query("SELECT id FROM device");
-        while (row.step()) ids.push_back(row.integer(0));
-    }
-    Entities entities{db};
-    for (const std::int64_t id : ids) {
-        const auto* device = entities.device(id);
-        if (!device) continue;
-        Record record{.device = device->value};
-        anonymise(record);
-        db.query("UPDATE device SET name = ?, pci_id = ?, attrs_json = ? WHERE id = ?")
-            .bind(record.device.name, record.device.pci_id, attributes_text(record.device), id)
-            .run();
-    }
-}
-
 }  // namespace
 
 std::size_t export_database(const Store& store, const ExportOptions& options, const std::filesystem::path& to) {
@@ -113,7 +95,7 @@ std::size_t export_database(const Store& store, const ExportOptions& options, co
         keep_ids(copy, "kept_device", ids_taken(copy, options.filter));
         keep_ids(copy, "kept_problem", problems_taken(copy, options.filter));
         copy.execute(remove_others);
-        if (options.anonymise) anonymise_rows(copy);
+        if (options.anonymise) anonymise(copy);
         copy.query("UPDATE meta SET value = ? WHERE key = 'db_uuid'").bind(random_uuid()).run();
         copy.query("UPDATE meta SET value = '0' WHERE key = 'generation'").run();
         copy.execute("COMMIT");

@@ -1,3 +1,4 @@
+#include "cache/sharing/anonymise.h"
 #include "cache/sharing/exports.h"
 #include "cache/store/json.h"
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "cache/sharing/anonymise.h"
 #include "cache/sharing/exports.h"
 #include "cache/sharing/file_in_making.h"
 #include "cache/store/database.h"

@@ -12,7 +12,7 @@ namespace autotune {
 
 struct ExportOptions {
     RecordFilter filter{};
-    bool anonymise = false;  ///< see anonymise()
+    bool anonymise = false;  ///< see anonymise.h
     Today today{};           ///< for what tells whether a record is stale
 };
 

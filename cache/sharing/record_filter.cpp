@@ -35,17 +35,6 @@ bool RecordFilter::takes(const ProblemIdentity& of) const {
     return matches(where, of);
 }
 
-void anonymise(DeviceIdentity& device) {
-    device.name = model_of(device);
-    device.pci_id.clear();
-    device.uuid.clear();
-}
-
-void anonymise(Record& record) {
-    record.run.host_hash.clear();
-    anonymise(record.device);
-}
-
 void for_each_record(const Store& store, const RecordFilter& filter, const Today& today,
                      const std::function<void(const Record&)>& sink) {
     std::set<std::pair<std::string, std::string>> groups;  // op and GPU

@@ -20,10 +20,6 @@ struct RecordFilter {
     bool takes(const ProblemIdentity& problem) const;
 };
 
-/// Whose, and of which machine, a record is: what --anonymise takes away. Times, versions and hashes of sources stay.
-void anonymise(Record& record);
-void anonymise(DeviceIdentity& device);
-
 /// Visits the records of the filter, then its predictions, in an order that depends on nothing but what they say: op,
 /// GPU, problem, template, compiler, rank. Rows whose checksum fails are left out.
 /// cost  2 KB a record, until its op and GPU are done

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "autotune/error.h"
+#include "cache/sharing/anonymise.h"
 #include "cache/sharing/embedded.h"
 #include "cache/sharing/exports.h"
 #include "cache/store/database.h"
@@ -70,6 +71,45 @@ TEST(Export, AnonymisedNothingNamesAMachine) {
          {some_records()[0].run.host_hash, std::string{"0000:65:00.0"}, std::string{"NVIDIA"}})
         EXPECT_THAT(text, Not(HasSubstr(name)));
     EXPECT_THAT(text, HasSubstr("sm_90, 132 SMs"));
+}
+
+// Goal: what others have written where autotune's own words belong does not pass. Method: a word of theirs in each
+// text.
+TEST(Export, AnonymisedTextsAreMadeOfKnownWordsAndNumbers) {
+    Record record = shared_record(1024, 10);
+    const Record plain = record;
+    for (std::string* text : {&record.run.strategy, &record.run.budget, &record.run.clock_policy, &record.run.l2_policy,
+                              &record.run.method, &record.run.reference, &record.run.tolerance,
+                              &record.environment.driver, &record.environment.os, &record.source.manifest})
+        *text = "of somebody, 60s";
+    Store store = Store::in_memory();
+    store.put(std::vector{record});
+    record.environment.os = "somebody else's";
+    record.problem = shared_record(2048, 10).problem;
+    store.put(std::vector{record, plain});
+    const Folder folder;
+    export_database(store, {.anonymise = true}, folder / "a.db");
+    std::string text;
+    for (const std::string& line : lines_of(store, {.anonymise = true})) text += line;
+    const auto bytes = read_file_whole(folder / "a.db").value();
+    text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    EXPECT_EQ(text.find("somebody"), std::string::npos);
+    Store other = Store::in_memory();
+    const TakenIn taken = take_in(other, {folder / "a.db"}, {.ops = &shared_ops()}).at(0);
+    EXPECT_EQ(taken.added, 2u) << "its parts fit each other no longer";
+}
+
+TEST(Export, AnonymisedOwnWordsStay) {
+    Record record = shared_record(1024, 10);
+    record.run.strategy = "model, then guided";
+    record.run.budget = "1.5s,200";
+    record.environment.os = "Linux x86_64";
+    Record same = record;
+    anonymise(same);
+    EXPECT_EQ(same.run.strategy, record.run.strategy);
+    EXPECT_EQ(same.run.budget, record.run.budget);
+    EXPECT_EQ(same.run.reference, "CPU, fp64");
+    EXPECT_EQ(same.environment, record.environment);
 }
 
 TEST(Export, AnonymisedTablesNameNoMachineEither) {
