@@ -82,6 +82,7 @@ bool is_private(gid_t group) {
 /// Root and the user are trusted; a folder that all may write to is sound with the sticky bit only for existing files.
 const char* untrusted_status(const struct stat& status) {
     if (status.st_uid != ::geteuid() && status.st_uid != 0) return "belongs to another user";
+    if (S_ISLNK(status.st_mode)) return nullptr;  // all may "write" to each
     if (S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX)) return nullptr;
     if (status.st_mode & S_IWOTH) return "may be written to by others";
     if ((status.st_mode & S_IWGRP) && !is_private(status.st_gid)) return "may be written to by its group";
@@ -177,14 +178,23 @@ bool make_private_folder(const fs::path& folder) {
 
 std::optional<std::string> untrusted(const fs::path& file) {
     const std::string name = file.string();
-    // A journal or log that somebody puts beside a database is read into it.
-    for (const fs::path& path :
-         {file, fs::path{name + "-journal"}, fs::path{name + "-wal"}, fs::path{name + "-shm"}, folder_of(file)}) {
+    // A journal or log that somebody puts beside a database is read into it; who has its lock can hold it for ever.
+    for (const char* companion : {"", "-journal", "-wal", "-shm", "-lock", "-queue"}) {
+        const fs::path path = name + companion;
         struct stat status {};
-        if (::stat(path.c_str(), &status) != 0) continue;
-        if (const char* why = untrusted_status(status)) return fmt::format("'{}' {}", shown(path), why);
+        for (const auto look : {::lstat, ::stat})  // a link of another's, or to what is another's
+            if (look(path.c_str(), &status) == 0 && (look == ::stat || S_ISLNK(status.st_mode)))
+                if (const char* why = untrusted_status(status)) return fmt::format("'{}' {}", shown(path), why);
     }
+    struct stat status {};
+    if (::stat(folder_of(file).c_str(), &status) == 0)
+        if (const char* why = untrusted_status(status)) return fmt::format("'{}' {}", shown(folder_of(file)), why);
     return std::nullopt;
+}
+
+bool others_may_add_files(const fs::path& file) {
+    struct stat status {};
+    return ::stat(folder_of(file).c_str(), &status) == 0 && (status.st_mode & (S_IWOTH | S_IWGRP)) != 0;
 }
 
 bool shared_folders_are_allowed() {

@@ -22,6 +22,9 @@ bool make_private_folder(const std::filesystem::path& folder);
 /// there is one or not: what an administrator or a package put there for all users.
 std::vector<std::filesystem::path> system_databases();
 
+/// Whether others than the user may put files beside this one, of names that are not there yet.
+bool others_may_add_files(const std::filesystem::path& file);
+
 /// Why somebody else could put rows or binaries into the database, hence run code here: "belongs to another user",
 /// "may be written to by its group"; nullopt: nobody can. Looks at the file, at what SQLite keeps beside it and at its
 /// folder, as far as they exist. Root and the user are trusted, and so is a group of the user's own name with nobody

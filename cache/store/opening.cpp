@@ -53,6 +53,23 @@ bool create_private(const fs::path& path) {
     return file >= 0 && ::close(file) == 0;
 }
 
+/// In a folder such as /tmp another user could put a journal beside a database, which SQLite would roll into it: so it
+/// has one, empty, before anything is read. False: it is another's.
+bool has_own_journal(const fs::path& path) {
+    if (!others_may_add_files(path)) return true;
+    const int file = ::open((path.string() + "-journal").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const bool own = file >= 0 && !may_be_of_others(file);
+    if (file >= 0) ::close(file);
+    return own;
+}
+
+/// "is a link to 'x', where nothing is"; empty: it is no such link.
+std::string link_to_nothing(const fs::path& path) {
+    std::error_code error;
+    if (!fs::is_symlink(fs::symlink_status(path, error)) || fs::exists(path, error)) return {};
+    return fmt::format("is a link to '{}', where nothing is", shown(fs::read_symlink(path, error)));
+}
+
 /// Makes the file under another name and links it into place, so that of several creators one wins and nobody ever sees
 /// half a schema.
 enum class Created { yes, not_writable, disk_full };
@@ -81,6 +98,8 @@ std::string read_uuid(Database& database) { return database.text_of("SELECT valu
 
 /// A reader cannot roll back what a killed writer left: a writer has to. It changes nothing that was committed.
 void roll_back_leftover(const fs::path& path, std::chrono::milliseconds patience) {
+    if (const auto why = shared_folders_are_allowed() ? std::nullopt : untrusted(path))
+        throw DatabaseFailure{SQLITE_CANTOPEN, *why};
     Database database = Database::open(path, Database::Access::write, patience);
     read_uuid(database);
 }
@@ -223,6 +242,11 @@ private:
     }
 
     Opened absent() {
+        if (const std::string link = link_to_nothing(out_.path); !link.empty()) {
+            const std::string what = fmt::format("'{}' {}", name(), link);
+            if (out_.own_place) return fall_back(what);
+            throw Error{Error::Kind::usage, what, "remove the link, or name another file with --db"};
+        }
         if (!wants_write()) return in_memory(fmt::format("nothing is stored in {} yet", name()));
         const fs::path folder = out_.path.parent_path();
         if (!folder.empty() && !make_private_folder(folder)) return no_folder();
@@ -260,6 +284,8 @@ private:
             out_.state = fmt::format("{}, taken to stay as it is", name());
             return std::move(out_);
         }
+        if (wants_write() && !options_.allow_shared_folder && !has_own_journal(out_.path))
+            throw DatabaseFailure{SQLITE_CANTOPEN, fmt::format("'{}-journal' is another user's", name())};
         const auto access = wants_write() ? Database::Access::write : Database::Access::read;
         if (found.schema < schema_version && wants_write()) migrate_file(out_.path, false, options_.patience, steps_);
         out_.tune = open_file(out_.path, tune_schema, access, options_.patience);
@@ -283,9 +309,15 @@ private:
         const std::string uuid = read_uuid(out_.tune);
         const auto distrust = options_.allow_shared_folder ? std::nullopt : untrusted(path);
         if (distrust) warn(fmt::format("{}, so trials are kept in memory only", *distrust));
+        if (!distrust && access == Database::Access::write && !options_.allow_shared_folder)
+            static_cast<void>(has_own_journal(path));
         for (int attempt = 0; attempt < 2 && !distrust; ++attempt) {
             const FileProbe found = probe(path);
             const FileKind kind = found.kind;
+            if (const std::string link = link_to_nothing(path); kind == FileKind::absent && !link.empty()) {
+                warn(fmt::format("'{}' {}, so trials are kept in memory only", shown(path), link));
+                break;
+            }
             if (kind == FileKind::unreadable) {  // it may be sound, so it is not set aside
                 warn(fmt::format("'{}' cannot be read: {}, so trials are kept in memory only", shown(path),
                                  found.trouble));

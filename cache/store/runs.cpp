@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <sodium.h>
 
 #include <algorithm>
@@ -310,7 +311,22 @@ std::size_t Store::Impl::put_negatives(const ActiveRun& run) {
             .bind(run.device, row.source, intern(tune(), run.start.problem.op, row.trial.config), run.problem,
                   run.environment, info(row.trial.outcome.ending).name, run.row)
             .run();
+    if (!failed.empty()) bound_negatives(run.device, run.start.problem.op);
     return failed.size();
+}
+
+/// Those that an application met have no run, and go last.
+void Store::Impl::bound_negatives(std::int64_t device, std::string_view op) {
+    constexpr std::string_view of_them =
+        "FROM negative WHERE device = ?1 AND template IN (SELECT id FROM template WHERE op = ?2)";
+    const std::int64_t count = tune().integer_of(fmt::format("SELECT count(*) {}", of_them), device, op).value_or(0);
+    if (count <= most_negatives) return;
+    tune()
+        .query(fmt::format("DELETE FROM negative WHERE (device, template, config, problem, env) IN (SELECT device, "
+                           "template, config, problem, env {} ORDER BY run IS NULL, run, config LIMIT ?3)",
+                           of_them))
+        .bind(device, op, count - most_negatives)
+        .run();
 }
 
 // -- what a new search need not try again

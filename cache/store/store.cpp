@@ -320,6 +320,7 @@ void Store::put_negative(const Negative& negative, const Environment& environmen
               "(?,?,?,?,?,?,NULL)")
             .bind(*device, source, config, *problem, intern(db, environment), info(negative.ending).name)
             .run();
+        impl_->bound_negatives(*device, negative.source.op);
         impl_->count_generation();
     });
 }

@@ -20,6 +20,9 @@
 
 namespace autotune {
 
+/// Of configs that must not be dispatched, the most that are kept of an op on a GPU: of more, the oldest go.
+inline constexpr std::int64_t most_negatives = 10'000;
+
 class Database;
 using RunId = std::int64_t;
 

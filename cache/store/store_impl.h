@@ -92,6 +92,7 @@ struct Store::Impl {
                          const Config& config);
     void remove_negatives(const ActiveRun& run);
     std::size_t put_negatives(const ActiveRun& run);
+    void bound_negatives(std::int64_t device, std::string_view op);
     bool make_room_for_predictions(const ActiveRun& run, const Record& best);
     void store_end(const ActiveRun& run, const std::vector<Record>& records, RunSummary& summary);
     void spool(std::span<const Record> records);

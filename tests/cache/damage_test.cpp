@@ -853,6 +853,48 @@ TEST_F(NamedFile, ThatBreaksWhileItIsReadIsAnErrorOfTheStore) {
     }
 }
 
+TEST_F(NamedFile, ThatIsALinkToNothingIsNamedAsThat) {
+    fs::create_symlink("/nowhere/x.db", path_);
+    for (const Store::Mode mode : {Store::Mode::read, Store::Mode::write}) {
+        try {
+            open(mode);
+            ADD_FAILURE() << "it was opened";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.kind(), Error::Kind::usage);
+            EXPECT_NE(std::string{error.what()}.find("mine.db' is a link to '/nowhere/x.db', where nothing is"),
+                      std::string::npos)
+                << error.what();
+        }
+    }
+}
+
+// Goal: in a folder such as /tmp nobody puts anything beside a database that is taken for its own.
+// Method: what belongs to another user, of each name; and the journal's name is taken before anybody else can.
+TEST_F(NamedFile, BesideWhichAnotherUserPutSomethingIsRefused) {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root may give a file to another user";
+    fs::permissions(folder_.path(), fs::perms::all | fs::perms::sticky_bit);
+    search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
+    for (const char* companion : {"-journal", "-wal", "-lock", "-queue"}) {
+        const fs::path planted = path_.string() + companion;
+        for (const bool link : {false, true}) {
+            fs::remove(planted);
+            if (link)
+                fs::create_symlink(path_, planted);
+            else
+                write_bytes(planted, "");
+            ASSERT_EQ(::lchown(planted.c_str(), 65534, 65534), 0);
+            EXPECT_EQ(refusal(), Error::Kind::usage) << planted;
+            EXPECT_EQ(refusal(Store::Mode::read), Error::Kind::usage) << planted;
+        }
+        fs::remove(planted);
+    }
+    EXPECT_EQ(open(Store::Mode::read).records({}, today()).size(), 1u);
+    EXPECT_FALSE(fs::exists(path_.string() + "-journal"));
+    const Store store = open();
+    for (const fs::path& file : {path_, trials_path(path_)})
+        EXPECT_TRUE(fs::exists(file.string() + "-journal")) << "its name is free for others";
+}
+
 TEST_F(NamedFile, ThatIsDamagedIsReportedAndKept) {
     search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
     fs::resize_file(path_, fs::file_size(path_) / 2);

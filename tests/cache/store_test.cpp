@@ -10,6 +10,7 @@
 #include <set>
 
 #include "autotune/error.h"
+#include "cache/store/database.h"
 #include "tests/cache/samples.h"
 
 namespace autotune {
@@ -133,6 +134,42 @@ TEST(Store, AGpuOfHereIsDescribedAsItIsHereWhateverWasTakenInOfIt) {
     EXPECT_EQ(devices[0].name, device().name);
     EXPECT_EQ(devices[0].limits.max_threads, device().limits.max_threads);
     EXPECT_EQ(devices[0].limits.memory_bytes, device().limits.memory_bytes);
+}
+
+// Goal: what fails in ever new searches fills no disk.
+// Method: more failures than are kept, of an earlier search and of an application; then one more search.
+TEST(Store, OfFailuresTheOldestGo) {
+    Store store = Store::in_memory();
+    const RunId first = store.begin_run(start());
+    store.record_trial(first, config(1), failed(Ending::launch_failed));
+    store.record_trial(first, config(256), timed(50));
+    store.finish_run(first, {.evaluated = 2, .space_size = 64});
+    store.put_negative({.device_fp = device().fp,
+                        .source = templates().front(),
+                        .problem_key = problem(1024).key,
+                        .config = config(2),
+                        .ending = Ending::launch_failed,
+                        .environment = environment()},
+                       environment());
+    store.transact([&](Database& db) {
+        db.query(
+              "INSERT INTO negative (device, template, config, problem, env, outcome, run) WITH RECURSIVE c(i) AS "
+              "(SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < ?1) SELECT n.device, n.template, n.config, "
+              "1000 + i, n.env, n.outcome, n.run + 1 FROM c, negative n WHERE n.run IS NOT NULL")
+            .bind(most_negatives)
+            .run();
+    });
+    EXPECT_EQ(store.row_counts().at("negative"), most_negatives + 2);
+    const RunId last = store.begin_run(start());
+    store.record_trial(last, config(3), failed(Ending::launch_failed));
+    store.finish_run(last, {.evaluated = 1, .space_size = 64});
+    EXPECT_EQ(store.row_counts().at("negative"), most_negatives);
+    const auto kept = [&](const Config& one) {
+        const auto all = store.negatives("scale", device().fp);
+        return std::ranges::any_of(all, [&](const Negative& n) { return n.config == one; });
+    };
+    EXPECT_TRUE(kept(config(3))) << "of the last search";
+    EXPECT_TRUE(kept(config(2))) << "what an application met";
 }
 
 TEST(Store, ABetterSetOfRecordsStays) {
