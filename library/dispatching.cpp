@@ -402,6 +402,8 @@ int autotune_import_decisions(autotune_dispatcher* dispatcher, const void* bytes
     return guarded([&] {
         require(dispatcher, "the dispatcher");
         require(bytes || size == 0, "bytes");
+        for (uint64_t* const count : {taken, refused})
+            if (count) *count = 0;  // also where the bytes are refused
         const autotune::ImportedDecisions became =
             dispatcher->dispatcher->import_decisions({static_cast<const std::byte*>(bytes), size});
         if (taken) *taken = became.taken;

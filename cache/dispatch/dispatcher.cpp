@@ -33,6 +33,13 @@ void refuse_unknown_field(const Op& op, const std::string& name, const Value& va
         throw Error{Error::Kind::usage,
                     fmt::format("'{}' is no choice of field '{}' of op '{}'", to_text(value), name, op.name),
                     fmt::format("autotune ops {}", op.name)};
+    const auto* number = std::get_if<std::int64_t>(&value);
+    if (field->kind == Field::Kind::dim && (!number || *number < 1))
+        throw Error{
+            Error::Kind::usage,
+            fmt::format("field '{}' of op '{}' is a dimension and is given '{}': it takes a whole number from 1", name,
+                        op.name, to_text(value)),
+            fmt::format("autotune ops {}", op.name)};
 }
 
 CaptureScope::CaptureScope() noexcept { ++capture_scopes; }

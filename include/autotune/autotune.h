@@ -302,7 +302,8 @@ AUTOTUNE_API int autotune_export_decisions(const autotune_dispatcher* dispatcher
 /* Puts what another process decided before everything that the databases say, wherever it is valid here. The bytes are
  * not trusted. taken, refused: how many decisions, may be NULL; output: told a sentence of each of the first refused
  * ones, may be NULL.
- * AUTOTUNE_USAGE  bytes that are damaged or of a newer library, or the dispatcher is frozen: nothing is taken */
+ * AUTOTUNE_USAGE  bytes that are damaged or of a newer library, or the dispatcher is frozen: nothing is taken, and both
+ *                 numbers are 0 */
 AUTOTUNE_API int autotune_import_decisions(autotune_dispatcher* dispatcher, const void* bytes, size_t size,
                                            uint64_t* taken, uint64_t* refused, autotune_output output, void* context);
 /* 64 bits over which config each problem got: equal on processes that run the same, whatever their GPUs. */

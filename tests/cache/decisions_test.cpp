@@ -124,6 +124,11 @@ TEST(Decisions, SayWhichFormatTheyHave) {
     EXPECT_EQ(refusal(text), "the decisions cannot be taken over: they are of format 2, and this program reads 1");
 }
 
+TEST(Decisions, AreRefusedInWordsOfOurOwn) {
+    for (const std::string text : {"{\"v\":1}\n", "no JSON\n", "[]\n"})
+        EXPECT_EQ(refusal(text), "the decisions cannot be taken over: they are not as export_decisions() writes them");
+}
+
 TEST(Decisions, HostileOnesInASoundFrameAreRefused) {
     const std::string start =
         "{\"op\":\"scale\",\"device\":\"h200\",\"problem\":\"\",\"verified\":true,\"stale\":false,";

@@ -474,6 +474,8 @@ TEST_F(Dispatching, RefusesArgumentsThatContradictTheOp) {
     EXPECT_THROW(dispatcher.prepare("scael"), Error);
     EXPECT_THROW(dispatcher.prepare("scale", {{"m", std::int64_t{1}}}), Error);
     EXPECT_THROW(dispatcher.prepare("scale", {{"dtype", std::string{"f64"}}}), Error);
+    EXPECT_THROW(dispatcher.prepare("scale", {{"n", std::int64_t{-1}}}), Error);
+    EXPECT_THROW(dispatcher.prepare("scale", {{"n", std::string{"many"}}}), Error);
     const Handle handle = dispatcher.prepare("scale");
     const std::int64_t n[] = {1024}, other[] = {512};
     const TensorArgument x{.data = reinterpret_cast<const void*>(0x1000), .shape = n};

@@ -239,6 +239,10 @@ TEST_F(CApi, DecisionsGoToAnotherProcess) {
     bytes[bytes.size() / 2] ^= 1;
     EXPECT_EQ(autotune_import_decisions(other, bytes.data(), bytes.size(), nullptr, nullptr, nullptr, nullptr),
               AUTOTUNE_USAGE);
+    taken = refused = 7;
+    EXPECT_EQ(autotune_import_decisions(other, bytes.data(), bytes.size(), &taken, &refused, nullptr, nullptr),
+              AUTOTUNE_USAGE);
+    EXPECT_EQ(taken + refused, 0u) << "nothing was taken";
     EXPECT_EQ(autotune_import_decisions(other, nullptr, 1, nullptr, nullptr, nullptr, nullptr), AUTOTUNE_USAGE);
     EXPECT_EQ(autotune_decision_hash(other, nullptr), AUTOTUNE_USAGE);
     autotune_dispatcher_destroy(other);
