@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <ctime>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -52,6 +54,9 @@ OpenedFile opened_bundle(std::span<const std::byte> bytes, const std::string& na
 
 OpenedFile opened_bytes(std::vector<std::byte> bytes, const std::string& name, const TakingInOptions& options) {
     if (is_bundle(bytes)) return opened_bundle(bytes, name, options);
+    constexpr std::array mark{std::byte{0xef}, std::byte{0xbb}, std::byte{0xbf}};  // editors put it before UTF-8
+    if (bytes.size() > mark.size() && std::equal(mark.begin(), mark.end(), bytes.begin()))
+        bytes.erase(bytes.begin(), bytes.begin() + mark.size());
     OpenedFile file{.name = name, .database = std::nullopt, .lines = std::nullopt};
     if (!bytes.empty() && bytes.front() == std::byte{'{'})
         file.lines = ForeignLines::of(std::move(bytes), name);

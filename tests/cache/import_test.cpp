@@ -311,6 +311,15 @@ TEST(Import, AnotherApplicationOrANewerSchemaIsRefused) {
     EXPECT_THAT(error_of(bytes_of("{}")), HasSubstr("its first line is no record"));
 }
 
+TEST(Import, LinesMayBeginWithTheMarkThatEditorsPutBeforeUtf8) {
+    std::vector<std::byte> bytes = bytes_of("\xef\xbb\xbf");
+    const auto lines = lines_bytes({shared_record(1024, 10)});
+    bytes.insert(bytes.end(), lines.begin(), lines.end());
+    Store store = Store::in_memory();
+    EXPECT_EQ(import_of(store, bytes).added, 1u);
+    EXPECT_THAT(error_of(bytes_of("\xef\xbb\xbfno JSON")), HasSubstr("it is no autotune database"));
+}
+
 TEST(Import, HugeBlobsAndLinesAreRefused) {
     EXPECT_THAT(refusal_of(poisoned("UPDATE config SET body_json = printf('%.100000c', '[')")),
                 HasSubstr("config is missing or damaged"));
