@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -44,20 +45,22 @@ std::vector<std::string> listed(const std::string& text) {
     return names;
 }
 
-std::vector<RecordedSpace> read_spaces(const Options& options) {
+std::vector<RecordedSpace> read_spaces(const std::string& folder) {
     std::vector<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator{options.spaces})
+    for (const auto& entry : std::filesystem::directory_iterator{folder})
         if (entry.path().string().ends_with(".csv.gz")) files.push_back(entry.path());
     std::ranges::sort(files);
     std::vector<RecordedSpace> spaces;
-    const std::vector<std::string> wanted = listed(options.only);
-    for (const auto& file : files)
-        if (wanted.empty() || std::ranges::any_of(wanted, [&](const std::string& part) {
-                return file.filename().string().find(part) != std::string::npos;
-            }))
-            spaces.push_back(RecordedSpace::read(file));
-    if (spaces.empty()) throw Error{Error::Kind::usage, fmt::format("there is no .csv.gz in '{}'", options.spaces)};
+    for (const auto& file : files) spaces.push_back(RecordedSpace::read(file));
+    if (spaces.empty()) throw Error{Error::Kind::usage, fmt::format("there is no .csv.gz in '{}'", folder)};
     return spaces;
+}
+
+bool wanted(const RecordedSpace& space, const Options& options) {
+    const std::vector<std::string> parts = listed(options.only);
+    return parts.empty() || std::ranges::any_of(parts, [&](const std::string& part) {
+               return space.name().find(part) != std::string::npos;
+           });
 }
 
 std::vector<const StrategyEntry*> chosen(const Options& options) {
@@ -192,37 +195,35 @@ void report_gain(const Contestant& with, const Contestant& without, const std::v
     fmt::print("\n");
 }
 
-/// What the other devices' records of the same kernel tell of each space; those that have none are left out.
-std::vector<Knowledge> transfers(std::vector<RecordedSpace>& spaces) {
-    const auto others = [&](const RecordedSpace& space) {
-        std::vector<const RecordedSpace*> records;
-        for (const RecordedSpace& other : spaces)
-            if (&other != &space && other.kernel() == space.kernel()) records.push_back(&other);
-        return records;
-    };
-    std::vector<Knowledge> knowledge;
-    std::vector<bool> alone;
-    for (const RecordedSpace& space : spaces) {
-        const auto records = others(space);
-        alone.push_back(records.empty());
-        if (!records.empty()) knowledge.push_back(transfer(space.space(), records));
-    }
-    std::size_t at = 0;
-    std::erase_if(spaces, [&](const RecordedSpace&) { return alone[at++]; });
-    return knowledge;
+/// What the other devices' records of the same kernel tell of a space; nullopt where there is none.
+std::optional<Knowledge> transfer_to(const RecordedSpace& space, const std::vector<RecordedSpace>& all) {
+    std::vector<const RecordedSpace*> records;
+    for (const RecordedSpace& other : all)
+        if (&other != &space && other.kernel() == space.kernel()) records.push_back(&other);
+    if (records.empty()) return std::nullopt;
+    return transfer(space.space(), records);
 }
 
 int run(const Options& options) {
-    std::vector<RecordedSpace> spaces = read_spaces(options);
-    std::vector<Knowledge> knowledge;
-    std::vector<Contestant> contestants;
-    if (options.leave_one_out) {
-        knowledge = transfers(spaces);
-        if (spaces.empty()) throw Error{Error::Kind::usage, "no kernel has records of two devices"};
-        contestants.push_back({"guided, other devices known", [&](std::size_t space, std::uint64_t seed) {
-                                   return make_guided_by(spaces[space].space(), seed, knowledge[space]);
-                               }});
+    std::vector<RecordedSpace> spaces = read_spaces(options.spaces);
+    std::vector<std::optional<Knowledge>> knowledge;
+    std::vector<bool> left_out;
+    for (const RecordedSpace& space : spaces) {  // what is known of one does not depend on --only
+        std::optional<Knowledge> known;
+        if (options.leave_one_out && wanted(space, options)) known = transfer_to(space, spaces);
+        left_out.push_back(!wanted(space, options) || (options.leave_one_out && !known));
+        if (!left_out.back()) knowledge.push_back(std::move(known));
     }
+    std::size_t at = 0;
+    std::erase_if(spaces, [&](const RecordedSpace&) { return left_out[at++]; });
+    if (spaces.empty())
+        throw Error{Error::Kind::usage, options.leave_one_out ? "no kernel has records of two devices"
+                                                              : fmt::format("no space is named '{}'", options.only)};
+    std::vector<Contestant> contestants;
+    if (options.leave_one_out)
+        contestants.push_back({"guided, other devices known", [&](std::size_t space, std::uint64_t seed) {
+                                   return make_guided_by(spaces[space].space(), seed, *knowledge[space]);
+                               }});
     for (const StrategyEntry* entry : chosen(options))
         contestants.push_back({std::string{entry->name}, [&spaces, entry](std::size_t space, std::uint64_t seed) {
                                    return entry->make(spaces[space].space(), seed);
