@@ -101,10 +101,13 @@ bool may_be_of_tensor(const Op& op, std::string_view name, const Value& value) {
 
 void append_json_text(std::string& json, std::string_view text) {
     json += '"';
-    for (const char c : text) {
-        if (c == '"' || c == '\\') json += '\\';
-        json += c;
-    }
+    if (text.find_first_of("\"\\") == std::string_view::npos)
+        json += text;
+    else
+        for (const char c : text) {
+            if (c == '"' || c == '\\') json += '\\';
+            json += c;
+        }
     json += '"';
 }
 
@@ -207,6 +210,8 @@ std::string Judge::read_key(std::string_view op_name, std::span<const std::byte>
     KeyReader reader{key};
     if (reader.op() != op->name) return bad;
     std::vector<std::pair<std::string_view, Value>> fields;
+    constexpr std::size_t usual_fields = 16;
+    fields.reserve(usual_fields);
     while (const auto next = reader.next()) {
         if (!fields.empty() && next->name <= fields.back().first) return bad;
         Value value = next->read();
@@ -217,11 +222,13 @@ std::string Judge::read_key(std::string_view op_name, std::span<const std::byte>
         fields.emplace_back(next->name, std::move(value));
     }
     CanonicalBytes again;
+    again.reserve(key.size());
     again.add(problem_key_version).add(op->name).add(static_cast<std::uint64_t>(fields.size()));
     for (const auto& [name, value] : fields) again.add(name).add_value(value);
     if (!reader.whole() || !std::ranges::equal(again.bytes(), key)) return bad;
 
     problem = {.op = op->name, .key = {key.begin(), key.end()}, .json = {}, .fields = {}};
+    problem.fields.reserve(op->fields.size());
     std::size_t of_the_op = 0;
     for (const Field& field : op->fields) {
         if (!field.key) continue;
@@ -236,6 +243,7 @@ std::string Judge::read_key(std::string_view op_name, std::span<const std::byte>
         if (i + 1 < fields.size() && fields[i].first.ends_with(".align") && fields[i + 1].first.ends_with(".layout"))
             ++pairs;
     if (of_the_op + 2 * pairs != fields.size()) return bad;
+    problem.json.reserve(2 * key.size());
     problem.json = "{";
     for (const auto& [name, value] : fields) {
         if (problem.json.size() > 1) problem.json += ',';

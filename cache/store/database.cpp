@@ -163,11 +163,14 @@ Database Database::of_bytes(std::span<const std::byte> bytes) {
 }
 
 Database::Database(Database&& other) noexcept
-    : connection_{std::exchange(other.connection_, nullptr)}, statements_{std::exchange(other.statements_, {})} {}
+    : connection_{std::exchange(other.connection_, nullptr)},
+      statements_{std::exchange(other.statements_, {})},
+      recent_{std::exchange(other.recent_, {})} {}
 
 Database& Database::operator=(Database&& other) noexcept {
     std::swap(connection_, other.connection_);
     std::swap(statements_, other.statements_);
+    std::swap(recent_, other.recent_);
     return *this;
 }
 
@@ -181,6 +184,8 @@ void Database::execute(const char* sql) {
 }
 
 Query Database::query(std::string_view sql) {
+    Recent& recent = recent_[(reinterpret_cast<std::uintptr_t>(sql.data()) >> 3) % recent_.size()];
+    if (recent.sql && *recent.sql == sql) return Query{connection_, recent.statement};
     auto found = statements_.find(sql);
     if (found == statements_.end()) {
         sqlite3_stmt* statement = nullptr;
@@ -188,6 +193,7 @@ Query Database::query(std::string_view sql) {
                                                 SQLITE_PREPARE_PERSISTENT, &statement, nullptr));
         found = statements_.emplace(std::string{sql}, statement).first;
     }
+    recent = {&found->first, found->second};
     return Query{connection_, found->second};
 }
 

@@ -1,6 +1,7 @@
 #ifndef AUTOTUNE_CACHE_STORE_DATABASE_H
 #define AUTOTUNE_CACHE_STORE_DATABASE_H
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -142,6 +143,13 @@ private:
     explicit Database(sqlite3* connection) noexcept : connection_{connection} {}
     sqlite3* connection_ = nullptr;
     std::map<std::string, sqlite3_stmt*, std::less<>> statements_;
+    /// By where the text lies, since most are literals: finding a long text among others takes as long as SQLite does
+    /// to answer. What lies there now is compared.
+    struct Recent {
+        const std::string* sql = nullptr;
+        sqlite3_stmt* statement = nullptr;
+    };
+    std::array<Recent, 64> recent_{};
 };
 
 /// BEGIN IMMEDIATE: a transaction that begins by reading and then writes fails at once when another writer came

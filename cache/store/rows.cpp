@@ -329,18 +329,129 @@ std::vector<Interning::Part> Interning::problems(std::span<const Record> records
     return parts;
 }
 
-Interning::Part Interning::run(const Record& record, std::int64_t device, std::int64_t environment,
-                               std::int64_t problem) {
+Interning::Part Interning::run(const Record& record, const Subject& subject) {
     const std::string& uuid = record.run.uuid;
     if (run_.id == 0 || run_uuid_ != uuid) {
         run_ = {.id = database_.integer_of("SELECT id FROM run WHERE uuid = ?", uuid).value_or(0), .crc = crc32(uuid)};
         if (run_.id == 0)
-            run_.id = insert_run(database_, record.run, device, environment, problem, record.predicted);
+            run_.id = insert_run(database_, record.run, subject.device, subject.environment, subject.problem,
+                                 record.predicted);
         else  // an import may have brought it before
             database_.query("UPDATE run SET import = 0 WHERE id = ? AND import <> 0").bind(run_.id).run();
         run_uuid_ = uuid;
     }
     return run_;
+}
+
+namespace {
+
+class FedRuns : public FedRows {
+public:
+    struct Row {
+        const Record* record;
+        Interning::Subject subject;
+    };
+    FedRuns(std::span<const Row> rows, std::int64_t first_id) : rows_{rows}, first_id_{first_id} {}
+    std::size_t count() const noexcept override { return rows_.size(); }
+    std::int64_t mark(std::size_t row) const noexcept override { return id(row); }
+    std::int64_t id(std::size_t row) const noexcept { return first_id_ + static_cast<std::int64_t>(row); }
+    void give(sqlite3_context* to, std::size_t row, int column) const noexcept override {
+        const auto& [record, subject] = rows_[row];
+        const RunInfo& r = record->run;
+        const auto number = [to](std::int64_t value) { sqlite3_result_int64(to, value); };
+        const auto text = [to](std::string_view value) {
+            sqlite3_result_text64(to, value.data() ? value.data() : "", value.size(), SQLITE_STATIC, SQLITE_UTF8);
+        };
+        switch (column) {
+            case 0:
+                return number(id(row));
+            case 1:
+                return text(r.uuid);
+            case 2:
+                return number(subject.device);
+            case 3:
+                return number(subject.environment);
+            case 4:
+                return number(subject.problem);
+            case 5:
+                return number(r.started);
+            case 6:
+                return number(r.ended);
+            case 7:
+                return text(r.strategy);
+            case 8:
+                return number(static_cast<std::int64_t>(r.seed));
+            case 9:
+                return text(r.budget);
+            case 10:
+                return text(name_of(r.effort));
+            case 11:
+                return text(r.clock_policy);
+            case 12:
+                return number(r.locked_mhz);
+            case 13:
+                return sqlite3_result_double(to, r.power_w);
+            case 14:
+                return sqlite3_result_double(to, r.temperature_max);
+            case 15:
+                return text(r.l2_policy);
+            case 16:
+                return text(r.method);
+            case 17:
+                return text(r.tolerance);
+            case 18:
+                return text(r.reference);
+            case 19:
+                return text(r.host_hash);
+            case 20:
+                return text(r.origin);
+            case 21:
+                return number(record->predicted ? 1 : 0);
+            default:
+                return number(0);  // the import
+        }
+    }
+
+private:
+    std::span<const Row> rows_;
+    std::int64_t first_id_;
+};
+
+}  // namespace
+
+std::vector<Interning::Part> Interning::runs(std::span<const Record> records, std::span<const Subject> subjects) {
+    constexpr std::size_t few = 8;
+    constexpr std::int64_t largest_id = std::int64_t{1} << 62;  // of a damaged file; ids after it would not be larger
+    std::vector<FedRuns::Row> distinct;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        if (distinct.empty() || distinct.back().record->run.uuid != records[i].run.uuid)
+            distinct.push_back({&records[i], subjects[i]});
+        places.push_back(distinct.size() - 1);
+    }
+    std::vector<Part> of_distinct;
+    of_distinct.reserve(distinct.size());
+    const std::int64_t last = database_.integer_of("SELECT max(id) FROM run").value_or(0);
+    if (distinct.size() <= few || last < 0 || last > largest_id) {
+        for (const auto& [record, subject] : distinct) of_distinct.push_back(run(*record, subject));
+    } else {
+        const FedRuns rows{distinct, last + 1};
+        for (std::size_t i = 0; i < distinct.size(); ++i)
+            of_distinct.push_back({.id = rows.id(i), .crc = crc32(distinct[i].record->run.uuid)});
+        const std::vector<std::size_t> met =
+            feed(database_,
+                 "INSERT INTO run (id, uuid, device, env, problem, started, ended, strategy, seed, budget, effort, "
+                 "clock_policy, locked_mhz, power_w, temp_max, l2_policy, graph_mode, tolerance, reference, host_hash, "
+                 "origin, predicted, import) SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, "
+                 "c15, c16, c17, c18, c19, c20, c21, c22 FROM autotune_feed(?1) WHERE true ON CONFLICT DO UPDATE SET "
+                 "uuid = uuid WHERE autotune_feed_met(?1, excluded.id)",
+                 rows);
+        for (const std::size_t i : met) of_distinct[i] = run(*distinct[i].record, distinct[i].subject);
+    }
+    std::vector<Part> parts;
+    parts.reserve(records.size());
+    for (const std::size_t place : places) parts.push_back(of_distinct[place]);
+    return parts;
 }
 
 const Entities::Row<DeviceIdentity>* Entities::device(std::int64_t id) {

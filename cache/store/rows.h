@@ -66,10 +66,16 @@ public:
     Part config(std::string_view op, const Config& config);
     /// One a record.
     std::vector<Part> problems(std::span<const Record> records);
-    /// Known by its uuid; made as the record says otherwise.
-    Part run(const Record& record, std::int64_t device, std::int64_t environment, std::int64_t problem);
+    /// What a run is of, by the ids.
+    struct Subject {
+        std::int64_t device = 0, environment = 0, problem = 0;
+    };
+    /// One a record: known by its uuid; made as the record says otherwise.
+    std::vector<Part> runs(std::span<const Record> records, std::span<const Subject> subjects);
 
 private:
+    Part run(const Record& record, const Subject& subject);
+
     Database& database_;
     std::unordered_map<std::string, Part> devices_, sources_, configs_;
     std::vector<std::pair<Environment, Part>> environments_;

@@ -224,13 +224,20 @@ std::size_t Store::Impl::put_rows(std::span<const Record> records) {
     for (; !records.empty(); records = records.subspan(std::min(records.size(), rows_at_once))) {
         const std::span<const Record> some = records.first(std::min(records.size(), rows_at_once));
         const auto problems = interned.problems(some);
+        std::vector<Interning::Part> devices;
+        std::vector<Interning::Subject> subjects;
+        for (std::size_t i = 0; i < some.size(); ++i) {
+            devices.push_back(interned.device(some[i].device));
+            subjects.push_back({.device = devices[i].id,
+                                .environment = interned.environment(some[i].environment).id,
+                                .problem = problems[i].id});
+        }
+        const auto runs = interned.runs(some, subjects);
         rows.clear();
         for (std::size_t i = 0; i < some.size(); ++i) {
             const Record& record = some[i];
-            const auto device = interned.device(record.device), environment = interned.environment(record.environment);
-            const auto source = interned.source(record.source), problem = problems[i];
-            const auto config = interned.config(record.source.op, record.config);
-            const auto run = interned.run(record, device.id, environment.id, problem.id);
+            const auto device = devices[i], source = interned.source(record.source), problem = problems[i];
+            const auto config = interned.config(record.source.op, record.config), run = runs[i];
             if (record.predicted) {
                 const PredictionRow row{.key = {.model = model_of(record.device),
                                                 .source = source.id,

@@ -2,6 +2,7 @@
 
 #include <sodium.h>
 
+#include <array>
 #include <bit>
 
 #include "tuner/model/sha256.h"
@@ -19,7 +20,9 @@ std::string sha256_hex(std::span<const std::byte> bytes) {
 std::string sha256_hex(std::string_view text) { return sha256_hex(std::as_bytes(std::span{text})); }
 
 CanonicalBytes& CanonicalBytes::add(std::uint64_t number) {
-    for (int shift = 0; shift < 64; shift += 8) bytes_.push_back(static_cast<std::byte>(number >> shift));
+    std::array<std::byte, 8> eight;
+    for (std::size_t i = 0; i < eight.size(); ++i) eight[i] = static_cast<std::byte>(number >> (8 * i));
+    bytes_.insert(bytes_.end(), eight.begin(), eight.end());
     return *this;
 }
 

@@ -25,6 +25,7 @@ public:
     CanonicalBytes& tag(std::uint8_t byte);
     /// Its type, then what it holds: 1, 1.0, true and "1" differ.
     CanonicalBytes& add_value(const Value& value);
+    void reserve(std::size_t bytes) { bytes_.reserve(bytes); }
     const std::vector<std::byte>& bytes() const& noexcept { return bytes_; }
     std::vector<std::byte> bytes() && noexcept { return std::move(bytes_); }
     std::string sha256() const { return sha256_hex(bytes_); }
