@@ -77,8 +77,8 @@ struct WantedSearch {
     TuneRequest request;
 };
 
-/// What Dispatcher hides. dispatcher.cpp holds the fast path, resolving.cpp what happens when a call is new,
-/// remembering.cpp the tables of plans, learning.cpp what is tuned or written for want of a record, trying.cpp what is
+/// What Dispatcher hides. dispatcher.cpp holds the fast path, resolving.cpp what happens when a call is new, layers.cpp
+/// which databases are read, remembering.cpp the tables of plans, learning.cpp what is tuned or written for want of a record, trying.cpp what is
 /// tried in calls, deciding.cpp what is frozen and handed to other processes, pinning.cpp what the application pins,
 /// preparing.cpp what is loaded before its call.
 struct Dispatcher::Impl {

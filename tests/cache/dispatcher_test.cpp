@@ -579,6 +579,15 @@ TEST_F(Dispatching, BinariesThatOthersMayHavePlacedAreNotLoaded) {
     EXPECT_NE(logged.front().find("may be written to by others"), std::string::npos) << logged.front();
 }
 
+TEST_F(Dispatching, AFileInPlaceOfTheFolderOfBinariesIsNamed) {
+    std::filesystem::remove_all(folder / "binaries");
+    std::ofstream{folder / "binaries"} << "no folder";
+    const Dispatcher dispatcher{options()};
+    ASSERT_FALSE(logged.empty());
+    EXPECT_NE(logged.front().find("binaries' is no folder, so no binary is found or kept there"), std::string::npos)
+        << logged.front();
+}
+
 // Goal: where anybody may make files, a folder of binaries that comes later is looked at as one that was there.
 TEST_F(Dispatching, BinariesThatComeLaterAreJudgedToo) {
     namespace fs = std::filesystem;
