@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// From left to right; a file may include what stands at or left of its own place.
-constexpr std::array<std::string_view, 6> layers{"include", "device", "tuner", "cache", "tools", "library"};
+constexpr std::array<std::string_view, 6> layers{"include", "device", "tuner", "cache", "tools", "c_api"};
 
 int layer_of(const std::string& path) {
     const std::string top = path.substr(0, path.find('/'));

@@ -4,15 +4,15 @@
 #include <vector>
 
 #include "autotune/autotune.h"
-#include "library/guarded.h"
-#include "library/output.h"
+#include "c_api/guarded.h"
+#include "c_api/output.h"
 #include "tools/console.h"
 #include "tools/interrupt.h"
 #include "tools/request.h"
 #include "tools/subcommands.h"
 #include "tools/version.h"
 
-namespace autotune::library {
+namespace autotune::c_api {
 namespace {
 
 /// What a command says goes to the callback; the last error is kept for its status.
@@ -54,9 +54,9 @@ int run(const std::vector<const char*>& words, CommandOutput& output) {
 }
 
 }  // namespace
-}  // namespace autotune::library
+}  // namespace autotune::c_api
 
-using namespace autotune::library;
+using namespace autotune::c_api;
 
 int autotune_command(size_t word_count, const char* const* words, autotune_output output, void* context) {
     return guarded([&] {

@@ -1,12 +1,12 @@
-#ifndef AUTOTUNE_LIBRARY_OUTPUT_H
-#define AUTOTUNE_LIBRARY_OUTPUT_H
+#ifndef AUTOTUNE_C_API_OUTPUT_H
+#define AUTOTUNE_C_API_OUTPUT_H
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "autotune/autotune.h"
 
-namespace autotune::library {
+namespace autotune::c_api {
 
 /// A caller's callback for text. After it has asked for an end, or thrown, it is not called again.
 class Output {
@@ -26,5 +26,5 @@ private:
     bool stopped_ = false, threw_ = false;
 };
 
-}  // namespace autotune::library
+}  // namespace autotune::c_api
 #endif

@@ -1,4 +1,4 @@
-#include "library/guarded.h"
+#include "c_api/guarded.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include "device/device.h"
 #include "tools/foreign_error.h"
 
-namespace autotune::library {
+namespace autotune::c_api {
 namespace {
 
 /// No std::string: telling of a failure must not fail, and a thread's end has nothing to do.
@@ -54,7 +54,7 @@ int failed_by_exception() noexcept {
     }
 }
 
-}  // namespace autotune::library
+}  // namespace autotune::c_api
 
-const char* autotune_error_message(void) { return autotune::library::last_failure.message.data(); }
-const char* autotune_error_help(void) { return autotune::library::last_failure.help.data(); }
+const char* autotune_error_message(void) { return autotune::c_api::last_failure.message.data(); }
+const char* autotune_error_help(void) { return autotune::c_api::last_failure.help.data(); }

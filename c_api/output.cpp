@@ -1,10 +1,10 @@
-#include "library/output.h"
+#include "c_api/output.h"
 
 #include <nlohmann/json.hpp>
 
-#include "library/guarded.h"
+#include "c_api/guarded.h"
 
-namespace autotune::library {
+namespace autotune::c_api {
 
 void Output::text(int stream, const std::string& text) noexcept {
     if (!call_ || stopped_) return;
@@ -25,4 +25,4 @@ int Output::status() const noexcept {
     return stopped_ ? failed(AUTOTUNE_INTERRUPTED, "the output callback asked for an end") : AUTOTUNE_OK;
 }
 
-}  // namespace autotune::library
+}  // namespace autotune::c_api

@@ -1,11 +1,11 @@
-#ifndef AUTOTUNE_LIBRARY_GUARDED_H
-#define AUTOTUNE_LIBRARY_GUARDED_H
+#ifndef AUTOTUNE_C_API_GUARDED_H
+#define AUTOTUNE_C_API_GUARDED_H
 
 #include <string_view>
 
 #include "autotune/error.h"
 
-namespace autotune::library {
+namespace autotune::c_api {
 
 /// Keeps what the thread is told of its last failure. Returns `status`.
 int failed(int status, std::string_view message, std::string_view help = {}) noexcept;
@@ -27,5 +27,5 @@ int guarded(Body&& body) noexcept {
     }
 }
 
-}  // namespace autotune::library
+}  // namespace autotune::c_api
 #endif
