@@ -17,6 +17,7 @@
 #include "tools/session.h"
 #include "tools/subcommands.h"
 #include "tuner/interchange/t4.h"
+#include "tuner/model/printable.h"
 #include "tuner/model/suggest.h"
 
 namespace autotune {
@@ -49,7 +50,7 @@ std::string problem_text(const Record& record, const Session& session) {
 std::vector<std::vector<std::string>> rows_of(const std::vector<Record>& records, const Session& session) {
     std::vector<std::vector<std::string>> rows{{"problem", "gpu", "time_us", "default", "config", "state"}};
     for (const Record& r : records)
-        rows.push_back({fmt::format("{} {}", r.source.op, problem_text(r, session)), r.device.name,
+        rows.push_back({fmt::format("{} {}", r.source.op, problem_text(r, session)), one_line(r.device.name),
                         fmt::format("{:.2f}", r.time_us),
                         r.default_us ? format_speedup(*r.default_us / r.time_us) : "-", r.config.text(), state_of(r)});
     return rows;

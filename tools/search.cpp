@@ -104,18 +104,20 @@ RunEnd end_of(const Tuning& tuning, const DeviceIdentity& device) {
     return end;
 }
 
-void keep_binaries(const Store& store, Bench& bench, const Instance& instance, const Config& config) {
+bool keep_binaries(const Store& store, Bench& bench, const Instance& instance, const Config& config) {
     const std::vector<SourceSpec> sources = instance.sources(config);
     const std::vector<Artefact> artefacts = bench.artefacts(config);
     const Environment here = environment_here(nullptr);
     BinaryStore binaries{store.binaries_folder()};
+    bool kept = true;
     for (std::size_t i = 0; i < artefacts.size() && i < sources.size(); ++i)
-        binaries.put({.key = binary_key(sources[i], Compiler::fixed_options(), asked_arch(sources[i], instance),
-                                        here.nvrtc_major, here.nvrtc_minor),
-                      .artefact = artefacts[i],
-                      .source = sources[i].source,
-                      .nvrtc_major = here.nvrtc_major,
-                      .nvrtc_minor = here.nvrtc_minor});
+        kept &= binaries.put({.key = binary_key(sources[i], Compiler::fixed_options(), asked_arch(sources[i], instance),
+                                                here.nvrtc_major, here.nvrtc_minor),
+                              .artefact = artefacts[i],
+                              .source = sources[i].source,
+                              .nvrtc_major = here.nvrtc_major,
+                              .nvrtc_minor = here.nvrtc_minor});
+    return kept || store.path().empty();
 }
 
 }  // namespace autotune

@@ -24,8 +24,8 @@ RunStart start_of(const Instance& instance, const DeviceIdentity& device, const 
 RunEnd end_of(const Tuning& tuning, const DeviceIdentity& device);
 
 /// The very bytes that were timed, for `query --as cubin` and the dispatcher. A kept binary saves a compile; one
-/// that cannot be kept costs nothing else.
-void keep_binaries(const Store& store, Bench& bench, const Instance& instance, const Config& config);
+/// that cannot be kept, which false tells, costs nothing else.
+bool keep_binaries(const Store& store, Bench& bench, const Instance& instance, const Config& config);
 
 }  // namespace autotune
 #endif

@@ -29,7 +29,8 @@ void tune_into(Store& store, Bench& bench, const Instance& instance, const Devic
     keeper.finish(end_of(tuning, device));
     if (keeper.trouble()) throw Error{*keeper.trouble()};
     if (tuning.best)
-        keep_binaries(store, bench, instance, tuning.best->config);
+        static_cast<void>(
+            keep_binaries(store, bench, instance, tuning.best->config));  // else it is compiled when needed
     else if (!tuning.interrupted)
         throw Error{Error::Kind::nothing_found,
                     fmt::format("none of the {} configs of '{}' that were tried gave a correct result",

@@ -71,6 +71,7 @@ StoredMiss miss_from_line(std::string_view line) {
                     .device = in.at("device_name"),
                     .processes = whole(in.at("processes"), "processes"),
                     .last = whole(in.at("last"), "last")};
+    if (miss.processes < 0 || miss.last < 0) throw Error{Error::Kind::usage, "the miss has a number below zero"};
     for (const json& pair : few(in.at("fields")))
         miss.fields.emplace_back(pair.at(0).get<std::string>(), autotune::value_from_json(pair.at(1)));
     return miss;

@@ -106,6 +106,12 @@ TEST(MissList, LinesThatAreNoMissesAreLeftOut) {
     const std::string deep = std::string(8000, '[') + std::string(8000, ']');
     std::string nested = line;
     nested.replace(nested.find("\"f32\""), 5, deep);
+    for (const char* number : {"-5", "99999999999999999999", "1e3"}) {
+        std::string odd = line;
+        const std::size_t at = odd.find("\"processes\":") + 12;
+        odd.replace(at, odd.find_first_of(",}", at) - at, number);
+        out << odd;
+    }
     out << nested << std::string(20'000, 'x') << '\n' << R"({"v":1,"op":7})" << '\n';
     out.close();
     ASSERT_EQ(list.read().size(), 1u);

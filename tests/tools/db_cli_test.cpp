@@ -46,6 +46,14 @@ TEST_F(DbCommandLine, WhatIsExportedAsLinesOrAsADatabaseIsImportedAlike) {
     EXPECT_NE(run("query softmax --db a/tune.db --json").out.find("\"verified\":\"elsewhere\""), std::string::npos);
 }
 
+TEST_F(DbCommandLine, ALineEndInWhatAGpuIsCalledBreaksNoTable) {
+    change(stored(), "UPDATE device SET name = 'two' || char(10) || 'lines'");
+    const Answer r = run("query softmax");
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_EQ(r.out.find("two\nlines"), std::string::npos) << r.out;
+    EXPECT_NE(r.out.find("two"), std::string::npos) << r.out;
+}
+
 TEST_F(DbCommandLine, AMergeKeepsWhatIsBetterAndTellsWhatIsMissing) {
     write("problems.txt", "softmax rows=64,cols=4096,dtype=f32\n");
     EXPECT_EQ(run("db merge all.jsonl --into m/all.db --expect-problems problems.txt").code, 0);
