@@ -38,7 +38,7 @@ std::string general_help() {
 /// What a parse collects before it is read further.
 struct Texts {
     std::vector<std::string> words, problems;
-    std::string budget, effort = "normal", prior = "none", progress = "auto", colour = "auto";
+    std::string budget, shard, effort = "normal", prior = "none", progress = "auto", colour = "auto";
     bool quiet = false;
     int verbose = 0;
     std::string op;
@@ -105,9 +105,11 @@ void add_flags(CLI::App& app, unsigned flags, Request& request, Texts& texts) {
     if (flags & takes_prior)
         app.add_option("--prior", texts.prior,
                        "model: what the emulator's model predicts to be fastest is tried first; default: none");
-    if (flags & takes_misses)
+    if (flags & takes_misses) {
         app.add_flag("--from-misses", request.from_misses,
                      "the problems that applications ran untuned on this GPU: autotune help dispatcher");
+        app.add_option("--shard", texts.shard, "I/N: of the problems, those that the I-th of N machines tunes");
+    }
     if (flags & takes_config) app.add_option("--config", request.config, "one config: 'VARIANT NAME=VALUE ...'");
     if (flags & takes_against) {
         app.add_option("--against", request.against, "what to compare with: a config, a record's id or a database");
@@ -272,6 +274,7 @@ Parsed parse_subcommand(const Subcommand& sub, std::vector<std::string> argument
     read_words(sub, texts, request);
     request.op = texts.op;
     for (const std::string& problem : texts.problems) request.problems.push_back(problem_from_text(problem));
+    if (!texts.shard.empty()) request.shard = Shard::parse(texts.shard);
     if (!texts.budget.empty()) request.budget = budget_from_text(texts.budget);
     request.effort = choice_of<Effort>("--effort", texts.effort,
                                        {{"quick", Effort::quick}, {"normal", Effort::normal}, {"full", Effort::full}});

@@ -11,6 +11,7 @@
 
 #include "autotune/error.h"
 #include "tools/console.h"
+#include "tools/shard.h"
 #include "tuner/model/expression.h"
 #include "tuner/model/value.h"
 #include "tuner/tune.h"
@@ -46,6 +47,7 @@ struct Request {
     std::vector<ProblemText> problems;  ///< empty: the op's default problem
     std::string problems_file;
     bool from_misses = false;  ///< the problems that applications missed on the GPU
+    Shard shard{};             ///< which of the problems
     std::string gpu;
     std::string db;
     std::vector<std::string> ops;     ///< folders with ops of the user's own

@@ -131,8 +131,10 @@ public:
             std::vector<Instance> instances;
             for (const AskedProblem& problem : problems)
                 instances.push_back(Session::instance(problem, gpu.identity.limits));
-            const std::unique_ptr<Bench> bench = source_.bench(session_, gpu);
+            take_shard(instances, [](const Instance& instance) -> const Instance& { return instance; });
+            std::unique_ptr<Bench> bench;
             for (const Instance& instance : instances) {
+                if (!bench) bench = source_.bench(session_, gpu);
                 tune_one(*bench, bench->sized(instance), gpu.identity);
                 if (interrupted()) return not_stored_ ? exit_code(Error::Kind::store) : interrupted();
             }
@@ -148,11 +150,14 @@ private:
 
     int run_misses() {
         MissList list{store_.path().empty() ? Store::default_path() : store_.path()};
-        std::size_t tuned = 0;
+        std::size_t tuned = 0, waiting = 0;
         for (const PresentGpu& gpu : source_.gpus(session_)) {
             console_.line(device_line(gpu.ordinal, gpu.identity, session_.nvrtc_version()));
             std::unique_ptr<Bench> bench;
-            for (const MissedProblem& missed : missed_problems(list, gpu.identity)) {
+            std::vector<MissedProblem> problems = missed_problems(list, gpu.identity);
+            waiting += problems.size();
+            take_shard(problems, [](const MissedProblem& missed) -> const Instance& { return missed.instance; });
+            for (const MissedProblem& missed : problems) {
                 if (!bench) bench = source_.bench(session_, gpu);
                 ++tuned;
                 const bool stored = tune_one(*bench, bench->sized(missed.instance), gpu.identity);
@@ -160,9 +165,20 @@ private:
                 if (stored) forget(list, missed.name);
             }
         }
-        if (!tuned)
+        if (!tuned && !waiting)
             console_.note(fmt::format("no problem that an application missed here waits in '{}'", shown(list.path())));
         return ending();
+    }
+
+    /// Leaves those that this machine tunes, whatever any has stored.
+    template <class Problem, class InstanceOf>
+    void take_shard(std::vector<Problem>& problems, const InstanceOf& instance_of) {
+        const Shard& shard = request_.shard;
+        if (shard.count == 1 || problems.empty()) return;
+        const std::size_t all = problems.size();
+        std::erase_if(problems, [&](const Problem& problem) { return !shard.holds(instance_of(problem).key()); });
+        console_.line(fmt::format("shard {}/{}: {} of {}", shard.number, shard.count, problems.size(),
+                                  format_count(all, "problem", "problems")));
     }
 
     struct MissedProblem {
@@ -235,7 +251,9 @@ private:
         const Tuning tuning = tune(bench, instance, options, events);
         console_.end_status();
         const RunSummary kept = keeper.finish(end_of(tuning, device));
-        if (tuning.best && request_.db != "none") keep_binaries(store_, bench, instance, tuning.best->config);
+        if (tuning.best && request_.db != "none" && !keep_binaries(store_, bench, instance, tuning.best->config))
+            console_.warning(fmt::format("the winner's binary could not be kept in '{}', so an application compiles it",
+                                         shown(store_.binaries_folder())));
         report(instance, device, tuning,
                {.path = request_.db == "none" ? "" : store_.path().string(),
                 .records = kept.records + kept.predictions,

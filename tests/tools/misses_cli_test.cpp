@@ -84,6 +84,46 @@ TEST_F(MissesCommandLine, AnOpCanBeChosenAndAnUnknownOneWaits) {
     EXPECT_EQ(list().read().front().op, "of_theirs");
 }
 
+// Goal: machines that know nothing of each other tune each problem once, whatever one of them has tuned before.
+// Method: three databases with one list of misses, one of them with a record of the first; then the same as a file.
+TEST_F(MissesCommandLine, ShardsTuneEachProblemOnceWhateverEachMachineHasStored) {
+    const std::string fp = fingerprint();
+    constexpr std::int64_t problems = 8;
+    std::vector<StoredMiss> misses;
+    for (std::int64_t n = 1; n <= problems; ++n) misses.push_back(miss(64 * n, fp));
+    ASSERT_EQ(scripted("tune softmax rows=64,cols=4096,dtype=f32,ldx=4100,x.align=8 --budget 4 --db m2/tune.db").code,
+              0);
+    std::string told;
+    bool second_has_first = false;
+    for (const std::string machine : {"1", "2", "3"}) {
+        ASSERT_TRUE(MissList{folder / ("m" + machine + "/tune.db")}.add(misses));
+        const Answer r = scripted("--from-misses --budget 4 --db m" + machine + "/tune.db --shard " + machine + "/3");
+        EXPECT_EQ(r.code, 0) << r.err;
+        EXPECT_NE(r.err.find("shard " + machine + "/3: "), std::string::npos) << r.err;
+        if (machine != "2") second_has_first = second_has_first || r.err.find("\"rows\":64,") != std::string::npos;
+        told += r.err;
+    }
+    EXPECT_EQ(count(told, "prepared "), second_has_first ? problems : problems - 1) << told;
+    std::string file, again;
+    for (std::int64_t n = 1; n <= problems; ++n) file += "softmax rows=" + std::to_string(n) + ",cols=64,dtype=f32\n";
+    write("problems.txt", file);
+    for (const std::string machine : {"1", "2", "3"})
+        again +=
+            scripted("tune --problems problems.txt --budget 4 --db m" + machine + "/tune.db --shard " + machine + "/3")
+                .err;
+    for (std::int64_t n = 1; n <= problems; ++n)
+        EXPECT_EQ(count(again, "\"rows\":" + std::to_string(n) + ","), 1u) << n << again;
+}
+
+TEST_F(MissesCommandLine, AShardThatIsNoneIsRefused) {
+    for (const std::string shard : {"0/2", "3/2", "1", "1/0", "a/b", "1/2/3", "-1/2", "1/"}) {
+        const Answer r = scripted("tune softmax rows=8,cols=64,dtype=f32 --shard " + shard);
+        EXPECT_EQ(r.code, 1) << shard;
+        EXPECT_NE(r.err.find("--shard is which of how many, from 1/N to N/N, not '" + shard + "'"), std::string::npos)
+            << r.err;
+    }
+}
+
 TEST_F(MissesCommandLine, ContradictionsAreRefused) {
     EXPECT_EQ(scripted("tune softmax rows=8,cols=4096,dtype=f32 --from-misses").code, 1);
     EXPECT_EQ(scripted("--from-misses --db none").code, 1);
