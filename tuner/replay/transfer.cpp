@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "tuner/strategies/features.h"
 
@@ -43,6 +45,17 @@ Knowledge transfer(const Space& space, std::span<const RecordedSpace* const> rec
         for (const double s : speed[i]) mean[i] += std::log(std::max(s, slowest)) / static_cast<double>(records.size());
         knowledge.expected.push_back({i, std::exp(-mean[i])});
     }
+    std::set<std::size_t> among;
+    for (std::size_t r = 0; r < records.size(); ++r) {
+        std::vector<std::size_t> order(own.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        const auto most = static_cast<std::ptrdiff_t>(std::min(transferred_of_each, order.size()));
+        std::ranges::partial_sort(order, order.begin() + most, [&](std::size_t a, std::size_t b) {
+            return std::pair{speed[b][r], own[a]} < std::pair{speed[a][r], own[b]};
+        });
+        for (auto i = order.begin(); i < order.begin() + most && speed[*i][r] > 0; ++i) among.insert(*i);
+    }
+    knowledge.among.assign(among.begin(), among.end());
     std::vector<double> covered(records.size(), 0);
     const auto gain = [&](std::size_t i) {
         double sum = 0;

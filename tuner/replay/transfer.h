@@ -8,8 +8,9 @@
 
 namespace autotune {
 
-/// How many configs of other devices are tried before all others.
-inline constexpr std::size_t transferred_first = 5;
+/// How many configs of other devices are tried before all others; up to `first_of_known`, the model chooses among so
+/// many of the best of each device.
+inline constexpr std::size_t transferred_first = 5, transferred_of_each = 50;
 
 /// What the records of other devices tell of a space, without a look at its own times. Expected of a config is the
 /// geometric mean of its times over the best of each record. First come those that together are nearest to the best on

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tuner/strategies/surrogate.h"
 #include "tuner/strategies/unvisited.h"
@@ -24,6 +25,9 @@ constexpr std::size_t spread_first = 8, worked_first = 3;
 constexpr double fit_again = 1.35;
 constexpr int steps_of_few = 15, steps_of_many = 8;
 constexpr std::size_t many = 60;
+/// Configs after which what was expected beforehand is left out of the model: it led the search to where the best of
+/// other places are, and from then on would keep it there.
+constexpr std::size_t expectations_until = 100;
 /// More than these, and the oldest of the slower half is left out: a fit costs their third power.
 constexpr std::size_t observations_at_most = 500;
 
@@ -53,7 +57,8 @@ public:
           fitted_{fitted},
           random_{seed},
           unvisited_{space.size()},
-          first_{knowledge.first.rbegin(), knowledge.first.rend()} {
+          first_{knowledge.first.rbegin(), knowledge.first.rend()},
+          among_{knowledge.among.begin(), knowledge.among.end()} {
         double slowest = 0;
         for (const Expectation& one : knowledge.expected) slowest = std::max(slowest, one.time_us);
         if (slowest > 0) expected_us_.assign(space.size(), slowest);
@@ -138,6 +143,12 @@ private:
             first_.pop_back();
             if (unvisited_.has(number)) return number;
         }
+        if (tried_.size() >= first_of_known) among_.clear();
+        if (tried_.size() >= expectations_until && !expected_us_.empty()) {
+            expected_us_.clear();
+            surrogate_.reset();
+            fitted_at_ = 0;
+        }
         if (!surrogate_ || stale_) make_model();
         const std::size_t started = expected_us_.empty() ? spread_first : worked_first;
         if (tried_.size() < started || worked_ < worked_first) return farthest();
@@ -168,6 +179,7 @@ private:
             std::iota(pool_.begin(), pool_.end(), std::size_t{0});
             return;
         }
+        pool_.insert(pool_.end(), among_.begin(), among_.end());
         std::vector<std::pair<double, std::size_t>> best;
         for (const Told& told : tried_) {
             pool_.push_back(told.number);
@@ -295,7 +307,7 @@ private:
         std::optional<std::size_t> best;
         double most = -1, cut = -std::numeric_limits<double>::infinity();
         for (std::size_t i = 0; i < pool_.size(); ++i) {
-            if (!unvisited_.has(pool_[i])) continue;
+            if (!unvisited_.has(pool_[i]) || (!among_.empty() && !among_.contains(pool_[i]))) continue;
             const double deviation = std::sqrt(static_cast<double>(variance[i])) * scale;
             const double u = (best_value - static_cast<double>(mean[i])) / deviation;
             if (u < cut) continue;
@@ -305,6 +317,10 @@ private:
                 cut = excess_argument(gain / widest);  // below, not even the widest deviation gains as much
             most = gain;
             best = i;
+        }
+        if (!best && !among_.empty()) {  // all of it was tried
+            among_.clear();
+            return most_promising();
         }
         if (!best) return *unvisited_.draw(random_);
         gain_ = most;
@@ -331,8 +347,9 @@ private:
     std::unordered_map<std::size_t, std::size_t> place_of_tried_;
     std::size_t worked_ = 0;
     double best_us_ = std::numeric_limits<double>::infinity();
-    std::vector<double> expected_us_;  ///< of each config; empty without expectations
-    std::vector<std::size_t> first_;   ///< the most promising stands last
+    std::vector<double> expected_us_;        ///< of each config; empty without expectations
+    std::vector<std::size_t> first_;         ///< the most promising stands last
+    std::unordered_set<std::size_t> among_;  ///< what the next is chosen from; empty: all
 
     std::vector<std::size_t> pool_;  ///< numbers, ascending
     Features features_;
