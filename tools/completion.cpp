@@ -59,7 +59,7 @@ struct FlagValues {
 const std::vector<FlagValues>& flag_values() {
     static const std::vector<FlagValues> table{
         {"--progress", {"auto", "line", "plain", "none"}}, {"--color", {"auto", "always", "never"}},
-        {"--effort", {"quick", "normal", "full"}},         {"--prior", {"none", "model"}},
+        {"--effort", {"quick", "normal", "full"}},         {"--prior", {"none", "records", "model"}},
         {"--as", {"cpp", "toml", "json", "cubin"}},        {"--fail-on", {"slower"}}};
     return table;
 }

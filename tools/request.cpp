@@ -38,7 +38,7 @@ std::string general_help() {
 /// What a parse collects before it is read further.
 struct Texts {
     std::vector<std::string> words, problems;
-    std::string budget, shard, effort = "normal", prior = "none", progress = "auto", colour = "auto";
+    std::string budget, shard, effort = "normal", prior = "records", progress = "auto", colour = "auto";
     bool quiet = false;
     int verbose = 0;
     std::string op;
@@ -103,8 +103,10 @@ void add_flags(CLI::App& app, unsigned flags, Request& request, Texts& texts) {
     if (flags & takes_search) add_search(app, request, texts);
     if (flags & takes_replay) add_replay(app, request, texts);
     if (flags & takes_prior)
-        app.add_option("--prior", texts.prior,
-                       "model: what the emulator's model predicts to be fastest is tried first; default: none");
+        app.add_option(
+            "--prior", texts.prior,
+            "what is tried first: records, the default, what was tuned for near problems and other GPUs; model, also "
+            "what the emulator's model predicts to be fastest; none");
     if (flags & takes_misses) {
         app.add_flag("--from-misses", request.from_misses,
                      "the problems that applications ran untuned on this GPU: autotune help dispatcher");
@@ -278,7 +280,8 @@ Parsed parse_subcommand(const Subcommand& sub, std::vector<std::string> argument
     if (!texts.budget.empty()) request.budget = budget_from_text(texts.budget);
     request.effort = choice_of<Effort>("--effort", texts.effort,
                                        {{"quick", Effort::quick}, {"normal", Effort::normal}, {"full", Effort::full}});
-    request.prior = choice_of<Prior>("--prior", texts.prior, {{"none", Prior::none}, {"model", Prior::model}});
+    request.prior = choice_of<Prior>("--prior", texts.prior,
+                                     {{"none", Prior::none}, {"records", Prior::records}, {"model", Prior::model}});
     read_numbers(texts, request);
     if (request.from_misses && (!request.problems.empty() || !request.problems_file.empty()))
         throw usage("--from-misses takes its problems from applications, and --problem names another",

@@ -55,7 +55,7 @@ struct Request {
     ConsoleOptions console;
 
     std::string strategy = "guided";
-    Prior prior = Prior::none;
+    Prior prior = Prior::records;
     Budget budget;  ///< neither part given: 60 s a problem
     std::uint64_t seed = 1;
     Effort effort = Effort::normal;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "autotune/error.h"
+#include "cache/dispatch/ladder.h"
 #include "cache/store/location.h"
 #include "cache/store/miss_list.h"
 #include "tools/bench_source.h"
@@ -18,11 +19,14 @@
 #include "tools/session.h"
 #include "tools/subcommands.h"
 #include "tools/tune_report.h"
+#include "tuner/strategies/guided.h"
 
 namespace autotune {
 namespace {
 
 constexpr double default_budget_s = 60;
+/// Configs of near problems and other GPUs that are tried first: as many as an informed search begins with.
+constexpr std::size_t records_first = first_of_known;
 /// A config that has been tried for longer is named, so that a hang does not look like a crash.
 constexpr double named_after_s = 5;
 
@@ -243,6 +247,7 @@ private:
                             .budget = budget_,
                             .effort = request_.effort,
                             .prior = request_.prior};
+        if (request_.prior != Prior::none) options.first = first_of_records(instance, device);
         const RunStart start = start_of(instance, device, options);
         if (!request_.fresh) options.known = store_.known_outcomes(start);
         RunKeeper keeper{store_, start};
@@ -261,6 +266,19 @@ private:
                 .lost = keeper.trouble() ? keeper.trouble()->what() : ""});
         say_what_was_lost(keeper);
         return tuning.best && !tuning.interrupted && !keeper.trouble();
+    }
+
+    /// What a dispatcher would launch here, the best first. Only an order comes of it, so nothing that is wrong with
+    /// the database is lost or said here.
+    std::vector<Config> first_of_records(const Instance& instance, const DeviceIdentity& device) {
+        std::vector<Config> first;
+        const LayeredStore layer{.store = &store_, .layer = Layer::user};
+        const OpKnowledge known = read_knowledge({&layer, 1}, instance.op(), device, {});
+        for (const LadderStep& step : ladder(instance, known, records_first)) {
+            if (!step.refused.empty() || step.rung >= Rung::default_config || first.size() == records_first) continue;
+            if (std::ranges::find(first, step.config) == first.end()) first.push_back(step.config);
+        }
+        return first;
     }
 
     void say_what_was_lost(const RunKeeper& keeper) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "autotune/error.h"
@@ -52,15 +53,20 @@ public:
         recall();
         if (options_.prior == Prior::model)
             draw_pool();
-        else
+        else {
+            lead();
             first_asked_ = strategy_->ask(room(default_begun_ ? 0 : 1));
+        }
         expect_first(instance);
         tuning_.preparation = bench_.prepare(instance);
         tuning_.default_config = space_.config(space_.default_number());
         tuning_.space_size = space_.size();
         tuning_.raw_size = space_.raw_size();
         if (events_.prepared) events_.prepared(tuning_.preparation, space_);
-        if (options_.prior == Prior::model) consult_model();
+        if (options_.prior == Prior::model) {
+            consult_model();
+            lead();
+        }
     }
 
     Tuning run() {
@@ -95,6 +101,20 @@ private:
                 known_.emplace_back(*number, &outcome);
             }
         tuning_.resumed = known_.size();
+    }
+
+    /// What others found to be fast comes first; the default and what is known need no second trial.
+    void lead() {
+        std::set<std::size_t> without{space_.default_number()};
+        for (const auto& [number, outcome] : known_) without.insert(number);
+        std::vector<Expectation> expected;
+        for (const Config& config : options_.first)
+            if (const std::optional<std::size_t> number = space_.find(config); number && without.insert(*number).second)
+                expected.push_back({*number, static_cast<double>(expected.size() + 1)});
+        tuning_.asked_first = expected.size();
+        if (expected.empty()) return;
+        const std::size_t all = expected.size();
+        strategy_ = make_prior(std::move(strategy_), std::move(expected), all);
     }
 
     void take_in_known() {

@@ -30,7 +30,8 @@ inline constexpr std::size_t patience_trials = 64;
 /// What is known of configs before any is tried.
 enum class Prior {
     none,
-    model,  ///< a cost model's predictions order the first asks; it decides nothing and leaves nothing out
+    records,  ///< those of near problems and other GPUs: TuneOptions::first
+    model,  ///< beside them a cost model's predictions order the first asks; it decides nothing and leaves nothing out
 };
 /// Configs drawn from the space, by the seed, for the model to predict; all of a smaller space.
 inline constexpr std::size_t prior_pool = 128;
@@ -74,6 +75,7 @@ struct TuneOptions {
     Budget budget;
     Effort effort = Effort::normal;
     std::vector<std::pair<Config, Outcome>> known;  ///< of an earlier run: told, not tried
+    std::vector<Config> first;  ///< to be tried before others, in this order; what is not valid here is left out
     bool verify_winner = true;
     Prior prior = Prior::none;
 };
@@ -96,6 +98,7 @@ struct Tuning {
     std::map<Ending, std::size_t> counts;
     std::vector<Trial> failures_by_example;  ///< the first trial of each failed ending
     std::size_t space_size = 0, tried = 0, resumed = 0;
+    std::size_t asked_first = 0;  ///< of TuneOptions::first
     double raw_size = 0;
     Verification verification;
     std::optional<PriorUse> prior;

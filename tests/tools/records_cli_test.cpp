@@ -61,6 +61,25 @@ TEST_F(RecordsCommandLine, ASearchThatTriedTheDefaultAloneSaysThatThisIsWhyNothi
     EXPECT_FALSE(summary.contains("stored"));
 }
 
+TEST_F(RecordsCommandLine, ASearchBeginsWithWhatWonNearProblems) {
+    const std::string near = "tune softmax rows=96,cols=4096,dtype=f32 --budget 12 --json ";
+    EXPECT_EQ(scripted(near + "--db none").lines().back()["of_records"], 0);
+    tune("softmax rows=64,cols=4096,dtype=f32");
+    const json won = json::parse(scripted("query softmax --json").out)["config"];
+    const auto second_of = [](const Answer& r) {
+        for (const json& line : r.lines())
+            if (line["event"] == "trial" && line["trial"] == 2) return line["config"];
+        return json{};
+    };
+    const Answer led = scripted("tune softmax rows=80,cols=4096,dtype=f32 --budget 12 --json");
+    EXPECT_GE(led.lines().back()["of_records"], 1) << led.out << led.err;
+    EXPECT_EQ(second_of(led), won) << led.out;
+    const Answer without = scripted(near + "--prior none");
+    EXPECT_EQ(without.lines().back()["of_records"], 0) << without.out;
+    EXPECT_NE(scripted("tune softmax rows=72,cols=4096,dtype=f32 --budget 12").out.find(" of records first"),
+              std::string::npos);
+}
+
 TEST_F(RecordsCommandLine, WhatPassesVerifyIsVerifiedFromThenOn) {
     tune(pitched);
     const auto states = [&] {

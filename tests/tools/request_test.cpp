@@ -266,9 +266,9 @@ TEST(Request, AVerbOfDbThatThereIsNotIsAnsweredWithTheNearest) {
 }
 
 TEST(Request, APriorIsAModelOrNoneAndOfSearchesOnly) {
-    EXPECT_EQ(parse({"tune", "softmax"}).prior, Prior::none);
+    EXPECT_EQ(parse({"tune", "softmax"}).prior, Prior::records);
     EXPECT_EQ(parse({"tune", "softmax", "--prior", "model"}).prior, Prior::model);
-    EXPECT_EQ(message_of({"tune", "softmax", "--prior", "oracle"}), "--prior is none, model, not 'oracle'");
+    EXPECT_EQ(message_of({"tune", "softmax", "--prior", "oracle"}), "--prior is none, records, model, not 'oracle'");
     EXPECT_EQ(message_of({"query", "softmax", "--prior", "model"}), "there is no flag '--prior' for query");
 }
 

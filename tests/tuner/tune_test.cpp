@@ -336,6 +336,29 @@ TEST_F(TuneWithAPrior, WithoutAModelTheSearchIsTheUsualOne) {
 }
 
 // Goal: a resumed search asks the model about what is new only.
+TEST_F(TuneWithAPrior, WhatRecordsNameComesRightAfterTheDefaultWhereItIsValidAndNotKnown) {
+    const auto config = [](int vec, int rows) {
+        return Config{.variant = "k", .values = {{"VEC", vec}, {"ROWS", rows}}};
+    };
+    for (const Prior prior : {Prior::records, Prior::model}) {
+        ScriptedBench bench{answer};
+        bench.prediction = prediction;
+        const Tuning led = tune(bench, instance,
+                                {.strategy = "random",
+                                 .budget = {.trials = 30},
+                                 .known = {{config(2, 9), timed(150)}},
+                                 .first = {config(5, 7), config(99, 1), config(2, 9), config(3, 8), config(5, 7)},
+                                 .prior = prior});
+        EXPECT_EQ(led.asked_first, 2u);
+        ASSERT_GE(bench.submitted.size(), 3u);
+        EXPECT_EQ(bench.submitted[0], led.default_config);
+        EXPECT_EQ(bench.submitted[1], config(5, 7));
+        EXPECT_EQ(bench.submitted[2], config(3, 8));
+        EXPECT_EQ(std::ranges::count(bench.submitted, config(5, 7)), 1);
+        EXPECT_EQ(led.tried, 30u);
+    }
+}
+
 TEST_F(TuneWithAPrior, WhatIsKnownIsNotPredicted) {
     ScriptedBench bench{answer};
     bench.prediction = prediction;
