@@ -78,6 +78,7 @@ std::string tried_row(const Tuning& tuning) {
         reasons += fmt::format("{}{} {}", reasons.empty() ? "" : ", ", count, info(ending).words);
     }
     if (failed) text += fmt::format(", {} failed ({})", failed, reasons);
+    if (tuning.unfinished) text += fmt::format("; {} begun and not tried when the time was up", tuning.unfinished);
     if (tuning.asked_first) text += fmt::format("; {} of records first", tuning.asked_first);
     if (tuning.resumed) text += fmt::format("; {} known from earlier runs", tuning.resumed);
     return text + "\n";

@@ -89,7 +89,11 @@ public:
     /// Waits for the oldest trial that was not fetched yet: outcomes come in the order of submissions.
     /// `idle` is called at least ten times a second meanwhile.
     virtual Outcome next(const std::function<void()>& idle) = 0;
-    /// Forgets trials that were submitted but not fetched.
+    /// The same, but nullopt once `go_on`, which is called in place of `idle`, says no: the trial stays the oldest.
+    virtual std::optional<Outcome> next_while(const std::function<bool()>& go_on) {
+        return next([&] { go_on(); });
+    }
+    /// Forgets trials that were submitted but not fetched, and ends what is being compiled for them.
     virtual void cancel() = 0;
     /// The best time so far, which early drops are measured against.
     virtual void best_so_far(double time_us) = 0;

@@ -74,6 +74,7 @@ public:
         begin_default();
         while (collect_or_submit()) {
         }
+        if (late()) tuning_.unfinished = in_flight_.size();
         forget_outstanding();
         // A finalist that fails, or a winner that fails its re-check, may have kept others out: then they come back.
         do retry_dropped();
@@ -197,7 +198,9 @@ private:
         for (const std::size_t number : ask())
             if (number != space_.default_number() || !default_begun_) submit(number);
         if (in_flight_.empty()) return false;
-        const auto [number, outcome] = take_outcome();
+        const std::optional<std::pair<std::size_t, Outcome>> taken = take_outcome([this] { return !late(); });
+        if (!taken) return false;
+        const auto& [number, outcome] = *taken;
         ++tuning_.tried;
         strategy_->tell(number, outcome);
         take_in(number, outcome, false);
@@ -213,11 +216,16 @@ private:
             tuning_.stopped = fmt::format("of the last {} trials none was expected to gain {:g} %", calm_, 100 * worth);
     }
 
-    std::pair<std::size_t, Outcome> take_outcome() {
-        Outcome outcome = bench_.next([this] { idle(); });
+    /// nullopt: none ended while there was time.
+    std::optional<std::pair<std::size_t, Outcome>> take_outcome(const std::function<bool()>& in_time) {
+        std::optional<Outcome> outcome = bench_.next_while([&] {
+            idle();
+            return in_time();
+        });
+        if (!outcome) return std::nullopt;
         const std::size_t number = in_flight_.front();
         in_flight_.pop_front();
-        return {number, std::move(outcome)};
+        return std::pair{number, std::move(*outcome)};
     }
 
     void forget_outstanding() {
@@ -234,9 +242,14 @@ private:
 
     bool stopping() {
         if (events_.stop_requested && events_.stop_requested()) tuning_.interrupted = true;
-        const bool late = options_.budget.seconds && elapsed_s() >= *options_.budget.seconds * (1 - kept_for_finals);
         const bool hopeless = tuning_.tried >= give_up_after && timed_.empty();
-        return tuning_.interrupted || late || hopeless || !tuning_.stopped.empty();
+        return tuning_.interrupted || late() || hopeless || !tuning_.stopped.empty();
+    }
+
+    /// The default's trial is waited for, however little time there is: there is nothing to tell without it.
+    bool late() const {
+        return options_.budget.seconds && tuning_.tried + tuning_.resumed > 0 &&
+               elapsed_s() >= *options_.budget.seconds * (1 - kept_for_finals);
     }
 
     void submit(std::size_t number) {
@@ -282,7 +295,9 @@ private:
             if (events_.stop_requested && events_.stop_requested()) tuning_.interrupted = true;
             if (tuning_.interrupted || elapsed_s() > until_s) break;
             while (begun < again.size() && in_flight_.size() < window) submit(again[begun++].second);
-            const auto [number, outcome] = take_outcome();
+            const auto taken = take_outcome([&] { return elapsed_s() <= until_s; });
+            if (!taken) break;
+            const auto& [number, outcome] = *taken;
             dropped_.erase(number);
             --tuning_.counts[Ending::dropped];
             take_in(number, outcome, false);

@@ -98,6 +98,7 @@ struct Tuning {
     std::map<Ending, std::size_t> counts;
     std::vector<Trial> failures_by_example;  ///< the first trial of each failed ending
     std::size_t space_size = 0, tried = 0, resumed = 0;
+    std::size_t unfinished = 0;   ///< begun and not tried, since the time was up
     std::size_t asked_first = 0;  ///< of TuneOptions::first
     double raw_size = 0;
     Verification verification;

@@ -41,6 +41,11 @@ public:
         waiting_.pop_front();
         return answer_(config);
     }
+    std::optional<Outcome> next_while(const std::function<bool()>& go_on) override {
+        while (hangs && hangs(waiting_.front()))
+            if (!go_on()) return std::nullopt;
+        return next([&] { go_on(); });
+    }
     void cancel() override {
         cancelled += waiting_.size();
         waiting_.clear();
@@ -71,8 +76,9 @@ public:
         return explanation ? explanation(config, outcome) : std::string{};
     }
 
-    Answer final_answer;  ///< of the rounds; the trials' answer when empty
-    Answer counts;        ///< of the emulator; without, there is none
+    std::function<bool(const Config&)> hangs;  ///< of a trial that would never end; empty: all end
+    Answer final_answer;                       ///< of the rounds; the trials' answer when empty
+    Answer counts;                             ///< of the emulator; without, there is none
     std::function<std::string(const Config&, const Outcome&)> explanation;
     std::function<Verification(const Config&)> verification;
     std::function<std::optional<double>(const Config&)> prediction;  ///< of the model; empty: there is none

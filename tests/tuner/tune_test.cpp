@@ -75,6 +75,21 @@ TEST_F(Tune, TriesTheDefaultFirstAndKeepsItAFinalist) {
     EXPECT_FALSE(tuning.default_result->same_as_best);
 }
 
+// Goal: a compile that takes for ever takes no more than the budget, but the default's is waited for.
+TEST_F(Tune, ATimeBudgetEndsThoughTrialsDoNot) {
+    ScriptedBench bench{[](const Config& config) { return timed(100 - number(config, "VEC") * 10); }};
+    std::size_t asked = 0;
+    bench.hangs = [&](const Config& config) { return config == bench.submitted.front() ? ++asked < 1000 : true; };
+    const Tuning tuning = run(bench, {.strategy = "random", .budget = {.seconds = 1e-9}});
+    EXPECT_EQ(tuning.tried, 1u);
+    EXPECT_GT(tuning.unfinished, 0u);
+    EXPECT_EQ(tuning.unfinished + 1, bench.submitted.size());
+    EXPECT_EQ(bench.cancelled, tuning.unfinished);
+    EXPECT_EQ(asked, 1000u);
+    ASSERT_TRUE(tuning.best.has_value());
+    EXPECT_EQ(tuning.best->config, tuning.default_config);
+}
+
 TEST_F(Tune, ACountBudgetCountsFailuresAndTheDefault) {
     ScriptedBench bench{[](const Config& config) { return number(config, "ROWS") < 3 ? wrong() : timed(10); }};
     const Tuning tuning = run(bench, {.strategy = "random", .budget = {.trials = 17}});

@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <mutex>
 
@@ -140,6 +142,34 @@ TEST(CompilePool, ACompilerThatCannotWorkHereIsNoSourcesFailure) {
     EXPECT_EQ(failed.obstacle->help(), "pip");
     EXPECT_FALSE(pool.compile(task("does_not_compile")).obstacle);
     EXPECT_EQ(pool.replaced(), 0);
+}
+
+TEST(CompilePool, WhatIsAbandonedIsAnsweredAndKeepsNoWorkerBusy) {
+    CompilePool pool{options("host_worker", 2, 3600)};
+    Answers bombs;
+    for (int i = 0; i < 4; ++i) pool.submit(task("time_bomb"), bombs.take());
+    EXPECT_TRUE(pool.trouble().empty());
+    pool.abandon();
+    for (const Compiled& result : bombs.wait_for(4)) {
+        EXPECT_FALSE(result.ok);
+        EXPECT_EQ(result.failure.reason, "the search ended before it was compiled");
+    }
+    EXPECT_TRUE(pool.compile(task("good")).ok);
+}
+
+// Goal: what was abandoned is not remembered as a failure.
+TEST(CompiledSources, WhatIsAbandonedIsCompiledAnewWhenAskedForAgain) {
+    CompiledSources sources{options("host_worker", 1, 3600)};
+    const SourceSpec bomb = task("time_bomb").source;
+    for (int i = 0; i < 2; ++i) {
+        std::promise<BinariesResult> answer;
+        sources.want({bomb}, "sm_90", [&](BinariesResult result) { answer.set_value(std::move(result)); });
+        std::future<BinariesResult> answered = answer.get_future();
+        EXPECT_EQ(answered.wait_for(std::chrono::milliseconds{50}), std::future_status::timeout);
+        sources.abandon();
+        EXPECT_EQ(answered.get().failure.ending, Ending::compile_timeout);
+    }
+    EXPECT_TRUE(sources.get({task("good").source}, "sm_90").binaries);
 }
 
 TEST(CompilePool, EndsWhileCompilesRun) {

@@ -25,6 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// A worker that fails so often in a row, without an answer between, is not started again.
+constexpr const char* nobody_waits = "the search ended before it was compiled";
 constexpr int most_failures = 3;
 constexpr double start_limit_s = 60;
 
@@ -107,12 +108,24 @@ CompilePool::~CompilePool() {
 void CompilePool::submit(CompileTask task, Done done, bool urgent) {
     {
         const std::lock_guard lock{mutex_};
+        Job job{.task = std::move(task), .done = std::move(done), .ordinal = ++submitted_};
         if (urgent)
-            waiting_.push_front({std::move(task), std::move(done)});
+            waiting_.push_front(std::move(job));
         else
-            waiting_.push_back({std::move(task), std::move(done)});
+            waiting_.push_back(std::move(job));
     }
     eventfd_write(wake_.get(), 1);
+}
+
+void CompilePool::abandon() {
+    std::deque<Job> lost;
+    {
+        const std::lock_guard lock{mutex_};
+        lost.swap(waiting_);
+        abandoned_ = submitted_;
+    }
+    eventfd_write(wake_.get(), 1);
+    for (const Job& job : lost) job.done({.failure = failed(Ending::compile_timeout, nobody_waits, "")});
 }
 
 Compiled CompilePool::compile(CompileTask task) {
@@ -146,6 +159,7 @@ void CompilePool::loop() {
             const std::lock_guard lock{mutex_};
             if (ending_) break;
         }
+        end_abandoned();
         hand_out();
         give_up();
         watched.assign(1, {wake_.get(), POLLIN, 0});
@@ -306,6 +320,16 @@ void CompilePool::end_late() {
         if (!worker->job || age_s(worker->since) < limit_s()) continue;
         lose(*worker, Ending::compile_timeout, fmt::format("the compiler was ended after {:.1f} s", limit_s()));
     }
+}
+
+void CompilePool::end_abandoned() {
+    std::uint64_t abandoned = 0;
+    {
+        const std::lock_guard lock{mutex_};
+        abandoned = abandoned_;
+    }
+    for (const auto& worker : workers_)
+        if (worker->job && worker->job->ordinal <= abandoned) lose(*worker, Ending::compile_timeout, nobody_waits);
 }
 
 int CompilePool::milliseconds_to_wait() const {

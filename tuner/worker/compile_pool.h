@@ -58,6 +58,8 @@ public:
     std::size_t workers() const noexcept { return workers_.size(); }
     /// urgent: before all that wait.
     void submit(CompileTask task, Done done, bool urgent = false);
+    /// Ends all compiles that were submitted before, also those under way; each is answered as a failure.
+    void abandon();
     /// Waits for one compile.
     Compiled compile(CompileTask task);
     int replaced() const;         ///< workers that were
@@ -69,6 +71,7 @@ private:
     struct Job {
         CompileTask task;
         Done done;
+        std::uint64_t ordinal = 0;  ///< of its submission
     };
     void loop();
     void start(Worker& worker);
@@ -77,6 +80,7 @@ private:
     void take_answers(Worker& worker);
     void lose(Worker& worker, Ending ending, const std::string& reason);
     void end_late();
+    void end_abandoned();
     int milliseconds_to_wait() const;
     double limit_s() const;
     void finish(Worker& worker, Compiled result);
@@ -88,6 +92,7 @@ private:
     mutable std::mutex mutex_;
     std::deque<Job> waiting_;  ///< guarded by mutex_, as are the next lines
     bool ending_ = false;
+    std::uint64_t submitted_ = 0, abandoned_ = 0;  ///< jobs, and those of them that nobody waits for
     int replaced_ = 0;
     double busy_s_ = 0;
     std::string trouble_;

@@ -57,6 +57,14 @@ void CompiledSources::forget_oldest() {
     }
 }
 
+void CompiledSources::abandon() {
+    {
+        const std::lock_guard lock{mutex_};
+        std::erase_if(entries_, [](const auto& entry) { return !entry.second->done; });
+    }
+    pool_.abandon();
+}
+
 void CompiledSources::want(std::vector<SourceSpec> sources, const std::string& arch, Done done, bool urgent) {
     struct Gathering {
         std::mutex mutex;

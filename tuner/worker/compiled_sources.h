@@ -39,6 +39,10 @@ public:
     void expect(const std::vector<SourceSpec>& sources, const std::string& arch, bool urgent = false);
     BinariesResult get(std::vector<SourceSpec> sources, const std::string& arch);
 
+    /// Ends what is being compiled and forgets it, so that it is compiled anew where it is asked for again. Whoever
+    /// waits for it is told that it failed.
+    void abandon();
+
     /// Asked for each source that is new before it is compiled. Set before the first is wanted.
     using Ready = std::function<std::optional<Artefact>(const SourceSpec& source, const std::string& arch)>;
     void use_ready(Ready ready) { ready_ = std::move(ready); }

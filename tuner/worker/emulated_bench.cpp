@@ -96,8 +96,11 @@ public:
     std::size_t capacity() const override { return store_.pool().workers() + lanes_.size() + 2; }
     void submit(const Config& config) override;
     Outcome next(const std::function<void()>& idle) override;
+    std::optional<Outcome> next_while(const std::function<bool()>& go_on) override {
+        return next_outcome_while(trials_, mutex_, finished_, go_on);
+    }
     void cancel() override {
-        cancel_all();
+        if (cancel_all()) store_.abandon();
         for (const auto& one : lanes_) one->lane.thread().run([] {});  // those that run are let finish
     }
     void best_so_far(double) override {}  // a modelled time costs as much, however long it is
@@ -126,7 +129,7 @@ private:
         return *instance_;
     }
 
-    void cancel_all();
+    bool cancel_all();
     std::shared_ptr<const SmallProblem> small_for(const Config& config);
     void take_binaries(const std::shared_ptr<QueuedTrial>& trial, EmulatingLane& lane,
                        std::shared_ptr<const SmallProblem> small, BinariesResult result);
@@ -299,10 +302,13 @@ Outcome EmulatedBench::next(const std::function<void()>& idle) {
     return next_outcome(trials_, mutex_, finished_, idle);
 }
 
-void EmulatedBench::cancel_all() {
+/// Whether there was a trial.
+bool EmulatedBench::cancel_all() {
     const std::lock_guard lock{mutex_};
+    const bool any = !trials_.empty();
     for (const auto& trial : trials_) trial->cancelled = true;
     trials_.clear();
+    return any;
 }
 
 /// The model says the same each time, so one look is all rounds.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "autotune/error.h"
 #include "tuner/model/config.h"
@@ -25,6 +26,10 @@ struct QueuedTrial {
 /// trials, finished: guarded and notified under `mutex`. Throws the trial's obstacle.
 Outcome next_outcome(std::deque<std::shared_ptr<QueuedTrial>>& trials, std::mutex& mutex,
                      std::condition_variable& finished, const std::function<void()>& idle);
+
+/// The same as Bench::next_while does.
+std::optional<Outcome> next_outcome_while(std::deque<std::shared_ptr<QueuedTrial>>& trials, std::mutex& mutex,
+                                          std::condition_variable& finished, const std::function<bool()>& go_on);
 
 }  // namespace autotune
 #endif

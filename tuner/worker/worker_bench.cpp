@@ -85,6 +85,7 @@ public:
     std::size_t capacity() const override { return store_.pool().workers() + 4; }
     void submit(const Config& config) override;
     Outcome next(const std::function<void()>& idle) override;
+    std::optional<Outcome> next_while(const std::function<bool()>& go_on) override;
     void cancel() override;
     void best_so_far(double time_us) override { note_best(time_us); }
     void best_is_now(double time_us) override { best_us_ = time_us; }
@@ -406,6 +407,10 @@ void RealBench::finish(const std::shared_ptr<QueuedTrial>& trial, Outcome outcom
 
 Outcome RealBench::next(const std::function<void()>& idle) { return next_outcome(trials_, mutex_, finished_, idle); }
 
+std::optional<Outcome> RealBench::next_while(const std::function<bool()>& go_on) {
+    return next_outcome_while(trials_, mutex_, finished_, go_on);
+}
+
 void RealBench::cancel() {
     {
         const std::lock_guard lock{mutex_};
@@ -418,6 +423,7 @@ void RealBench::cancel() {
         trials_.clear();
         held_back_.clear();
     }
+    store_.abandon();
     lane_.thread().run([] {});  // the one that runs is let finish
 }
 
