@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -31,10 +32,42 @@ private:
     std::size_t size_ = 0;
 };
 
-/// Whether these are the words of such a call, which needs no copy of them.
-bool is_signature_of(std::span<const std::uint64_t> words, std::span<const TensorArgument> tensors,
-                     std::span<const ScalarArgument> scalars, const std::vector<bool>& deciding, int device,
-                     const void* context) noexcept;
+/// The word that says how many arguments a call has, and where it is.
+inline std::uint64_t call_word(std::size_t tensors, std::size_t scalars, int device) noexcept {
+    return tensors | scalars << 16 | std::uint64_t{static_cast<std::uint32_t>(device)} << 32;
+}
+/// The word before a tensor's extents and strides. It says how many of them follow.
+inline std::uint64_t tensor_word(const TensorArgument& tensor) noexcept {
+    const auto address = reinterpret_cast<std::uint64_t>(tensor.data);
+    const auto align = static_cast<std::uint64_t>(std::countr_zero(address | 16));
+    return static_cast<std::uint64_t>(tensor.dtype) | align << 8 | std::uint64_t{address != 0} << 16 |
+           tensor.shape.size() << 24 | tensor.strides.size() << 40;
+}
+
+/// Whether these are the words of such a call, written with the same `deciding`; needs no copy of them.
+inline bool is_signature_of(std::span<const std::uint64_t> words, std::span<const TensorArgument> tensors,
+                            std::span<const ScalarArgument> scalars, const std::vector<bool>& deciding, int device,
+                            const void* context) noexcept {
+    if (words.size() < 2 || words[0] != call_word(tensors.size(), scalars.size(), device) ||
+        words[1] != reinterpret_cast<std::uint64_t>(context))
+        return false;
+    const std::uint64_t* at = words.data() + 2;
+    const std::uint64_t* const end = words.data() + words.size();
+    for (const TensorArgument& tensor : tensors) {
+        if (static_cast<std::size_t>(end - at) <= tensor.shape.size() + tensor.strides.size()) return false;
+        if (*at++ != tensor_word(tensor)) return false;
+        for (const std::int64_t extent : tensor.shape)
+            if (*at++ != static_cast<std::uint64_t>(extent)) return false;
+        for (const std::int64_t stride : tensor.strides)
+            if (*at++ != static_cast<std::uint64_t>(stride)) return false;
+    }
+    // As a rule no scalar decides anything, and walking over bits costs as much as all of the above.
+    for (std::size_t i = 0; at != end && i < scalars.size() && i < deciding.size(); ++i)
+        if (deciding[i] && (end - at < 2 || *at++ != std::bit_cast<std::uint64_t>(scalars[i].real) ||
+                            *at++ != static_cast<std::uint64_t>(scalars[i].integer)))
+            return false;
+    return at == end;
+}
 
 /// Plans by signature. Readers need no lock; one writer at a time adds.
 class PlanTable {

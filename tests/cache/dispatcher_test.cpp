@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "autotune/error.h"
+#include "cache/dispatch/call_site.h"
 #include "cache/dispatch/snapshot.h"
 #include "device/identity.h"
 #include "tests/cache/dispatch_samples.h"
@@ -915,6 +916,55 @@ TEST(Snapshot, RowsOfSeveralDatabasesCompete) {
     const auto rows = snapshot.find(problem(1).key);
     ASSERT_EQ(rows.size(), 2u);
     EXPECT_EQ(snapshot.config(rows[0]), config(512));
+}
+
+// -- signatures
+
+TEST(Signature, IsOfItsCallAndOfNoOther) {
+    const std::vector<std::int64_t> shape{4, 8}, strides{8, 1}, wide(65'538, 8);
+    const auto at = [](std::uintptr_t address) { return reinterpret_cast<const void*>(address); };
+    const TensorArgument plain{.data = at(0x1000), .shape = shape},
+        laid_out{.data = at(0x1000), .shape = shape, .strides = strides};
+    const std::vector<TensorArgument> tensors{plain, laid_out};
+    const std::vector<ScalarArgument> scalars{2.0, 3.0};
+    const std::vector<bool> deciding{false, true};
+    Signature signature;
+    ASSERT_TRUE(signature.write(tensors, scalars, deciding, 1, at(0x10)));
+    const auto is_the_same = [&](const std::vector<TensorArgument>& t, const std::vector<ScalarArgument>& s,
+                                 int device = 1, std::uintptr_t context = 0x10) {
+        const bool same = is_signature_of(signature.words(), t, s, deciding, device, at(context));
+        Signature other;
+        // What is told without the words is what the words say.
+        EXPECT_EQ(same, other.write(t, s, deciding, device, at(context)) &&
+                            std::ranges::equal(other.words(), signature.words()));
+        return same;
+    };
+    EXPECT_TRUE(is_the_same(tensors, scalars));
+    EXPECT_TRUE(is_the_same(tensors, {5.0, 3.0}));
+    TensorArgument elsewhere = plain;
+    elsewhere.data = at(0x2000);
+    EXPECT_TRUE(is_the_same({elsewhere, laid_out}, scalars));
+
+    EXPECT_FALSE(is_the_same(tensors, {2.0, 4.0}));
+    EXPECT_FALSE(is_the_same(tensors, {2.0}));
+    EXPECT_FALSE(is_the_same({plain}, scalars));
+    EXPECT_FALSE(is_the_same({laid_out, plain}, scalars));
+    EXPECT_FALSE(is_the_same({plain, laid_out, plain}, scalars));
+    EXPECT_FALSE(is_the_same(tensors, scalars, 0));
+    EXPECT_FALSE(is_the_same(tensors, scalars, 1, 0x20));
+    for (const auto& change : std::initializer_list<void (*)(TensorArgument&)>{
+             [](TensorArgument& t) { t.data = nullptr; },
+             [](TensorArgument& t) { t.data = reinterpret_cast<const void*>(0x1004); },
+             [](TensorArgument& t) { t.dtype = DType::f16; }, [](TensorArgument& t) { t.shape = t.shape.first(1); },
+             [](TensorArgument& t) { t.shape = t.shape.first(0); }}) {
+        TensorArgument changed = plain;
+        change(changed);
+        EXPECT_FALSE(is_the_same({changed, laid_out}, scalars));
+    }
+    TensorArgument longer = plain;  // its count of extents spills into that of the strides
+    longer.shape = wide;
+    EXPECT_FALSE(is_the_same({longer, laid_out}, scalars));
+    EXPECT_FALSE(is_the_same(std::vector<TensorArgument>(65'538, plain), {2.0}));
 }
 
 }  // namespace
