@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <exception>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -13,6 +16,7 @@ namespace autotune {
 class Snapshot::Builder {
 public:
     void add(const RecordView& view) {
+        if (!same_problem_ || view.id.problem != problem_id_) begin_problem(view);
         const Part& config = part_of(view.config, view.order.config_hash, out_.configs_, [&] {
             // Config hashes leave out the variant.
             return view.config->variant + ' ' + std::string{view.order.config_hash};
@@ -21,23 +25,25 @@ public:
                                      [&] { return std::string{view.order.template_hash}; });
         // What an application brings along was measured where it was made.
         const bool local = view.order.local && layer_ != Layer::embedded;
-        found_.push_back({.problem = problem_of(view),
-                          .run = run_of(view),
-                          .crc = view.crc,
-                          .rank = view.id.rank,
-                          .tuned_at = view.tuned_at,
-                          .effort = view.effort,
-                          .locked_clocks = view.order.locked_clocks,
-                          .row = {.config = config.number,
-                                  .source = source.number,
-                                  .stale = reason_of(view.stale),
-                                  .nvrtc_major = static_cast<std::int16_t>(view.id.nvrtc_major),
-                                  .nvrtc_minor = static_cast<std::int16_t>(view.id.nvrtc_minor),
-                                  .time_ns = view.time_ns,
-                                  .default_ns = view.default_ns.value_or(0),
-                                  .verified = view.verified,
-                                  .imported = !local,
-                                  .layer = layer_}});
+        out_.rows_.push_back({.config = config.number,
+                              .source = source.number,
+                              .stale = reason_of(view.stale),
+                              .nvrtc_major = static_cast<std::int16_t>(view.id.nvrtc_major),
+                              .nvrtc_minor = static_cast<std::int16_t>(view.id.nvrtc_minor),
+                              .time_ns = view.time_ns,
+                              .default_ns = view.default_ns.value_or(0),
+                              .verified = view.verified,
+                              .imported = !local,
+                              .layer = layer_});
+        ranked_.push_back({.tuned_at = view.tuned_at,
+                           .run = run_of(view),
+                           .crc = view.crc,
+                           .rank = view.id.rank,
+                           .effort = static_cast<std::uint8_t>(view.effort),
+                           .locked_clocks = view.order.locked_clocks});
+        Entry entry = out_.entry_at(out_.problems_.back().entry_at);
+        ++entry.row_count;
+        put(out_.problems_.back(), entry);
     }
 
     /// The addresses of one scan's parts mean nothing in the next.
@@ -49,97 +55,140 @@ public:
     }
 
     Snapshot finish() {
-        for (const Found& found : found_) ++out_.problems_[found.problem].row_count;
-        std::uint32_t rows = 0;
-        for (Problem& problem : out_.problems_) {
-            problem.first_row = rows;
-            rows += problem.row_count;
-        }
-        std::vector<std::uint32_t> order(rows), filled(out_.problems_.size());
-        for (std::uint32_t i = 0; i < rows; ++i) {
-            const std::uint32_t problem = found_[i].problem;
-            order[out_.problems_[problem].first_row + filled[problem]++] = i;
-        }
-        out_.rows_.reserve(rows);
+        if (fill_table() < out_.problems_.size()) gather();
+        std::vector<std::uint32_t> order;
         for (const Problem& problem : out_.problems_) {
-            const auto first = order.begin() + problem.first_row, last = first + problem.row_count;
-            if (problem.row_count > 1)
-                std::sort(first, last, [this](std::uint32_t a, std::uint32_t b) {
-                    return compare(order_of(found_[a]), order_of(found_[b])) < 0;
-                });
-            for (auto at = first; at != last; ++at) out_.rows_.push_back(found_[*at].row);
+            const Entry entry = out_.entry_at(problem.entry_at);
+            if (entry.row_count < 2) continue;
+            order.resize(entry.row_count);
+            std::iota(order.begin(), order.end(), entry.first_row);
+            std::ranges::sort(
+                order, [this](std::uint32_t a, std::uint32_t b) { return compare(order_of(a), order_of(b)) < 0; });
+            sorted_.clear();
+            for (const std::uint32_t row : order) sorted_.push_back(out_.rows_[row]);
+            std::ranges::copy(sorted_, out_.rows_.begin() + entry.first_row);
         }
-        out_.keys_.shrink_to_fit();
-        out_.problems_.shrink_to_fit();
+        // Room that is left over was never touched; to give it back would touch as much again.
         return std::move(out_);
     }
 
     Snapshot& out() noexcept { return out_; }
 
 private:
-    struct Found {
-        std::uint32_t problem, run, crc;
-        int rank;
+    /// What a row's rank hangs on besides what a snapshot keeps of it.
+    struct Ranked {
         std::int64_t tuned_at;
-        SearchEffort effort;
+        std::uint32_t run, crc;
+        int rank;
+        std::uint8_t effort;
         bool locked_clocks;
-        SnapshotRow row;
     };
 
-    OrderKey order_of(const Found& found) const noexcept {
-        return {.verified = found.row.verified,
-                .fresh = found.row.stale == 0,
-                .locked_clocks = found.locked_clocks,
-                .effort = found.effort,
-                .local = !found.row.imported,
-                .layer = static_cast<int>(found.row.layer),
-                .time_ns = found.row.time_ns,
-                .tuned_at = found.tuned_at,
-                .config_hash = config_hashes_[found.row.config],
-                .template_hash = source_hashes_[found.row.source],
-                .run_uuid = runs_[found.run],
-                .rank = found.rank,
-                .crc = found.crc};
+    OrderKey order_of(std::uint32_t number) const noexcept {
+        const SnapshotRow& row = out_.rows_[number];
+        const Ranked& ranked = ranked_[number];
+        return {.verified = row.verified,
+                .fresh = row.stale == 0,
+                .locked_clocks = ranked.locked_clocks,
+                .effort = static_cast<SearchEffort>(ranked.effort),
+                .local = !row.imported,
+                .layer = static_cast<int>(row.layer),
+                .time_ns = row.time_ns,
+                .tuned_at = ranked.tuned_at,
+                .config_hash = config_hashes_[row.config],
+                .template_hash = source_hashes_[row.source],
+                .run_uuid = run_at(ranked.run),
+                .rank = ranked.rank,
+                .crc = ranked.crc};
     }
 
-    /// Rows of one problem follow each other in a scan.
-    std::uint32_t problem_of(const RecordView& view) {
-        if (!same_problem_ || view.id.problem != problem_id_) {
-            problem_ = problem_with(view.problem_key);
-            problem_id_ = view.id.problem;
-            same_problem_ = true;
+    void put(const Problem& problem, const Entry& entry) noexcept {
+        std::memcpy(out_.entries_.data() + problem.entry_at, &entry, sizeof entry);
+    }
+
+    /// Rows of one problem and template follow each other in a scan.
+    void begin_problem(const RecordView& view) {
+        const Problem problem{static_cast<std::uint32_t>(out_.entries_.size())};
+        out_.problems_.push_back(problem);
+        out_.entries_.resize(out_.entries_.size() + sizeof(Entry));
+        out_.entries_.insert(out_.entries_.end(), view.problem_key.begin(), view.problem_key.end());
+        put(problem, {.key_size = static_cast<std::uint32_t>(view.problem_key.size()),
+                      .first_row = static_cast<std::uint32_t>(out_.rows_.size())});
+        problem_id_ = view.id.problem;
+        same_problem_ = true;
+    }
+
+    /// All keys at once: how many there may be is known, and the places of several are fetched together. Returns how
+    /// many there are, since another template or database may have a key again.
+    std::size_t fill_table() {
+        const std::span<const Problem> met = out_.problems_;
+        number_of_.resize(met.size());
+        if (met.empty()) return 0;
+        out_.slots_.assign(std::bit_ceil(std::max<std::size_t>(16, met.size() * 2)), Slot{});
+        out_.mask_ = out_.slots_.size() - 1;
+        std::uint32_t count = 0;
+        std::array<std::uint64_t, 16> hashes;
+        for (std::size_t first = 0; first < met.size(); first += hashes.size()) {
+            const std::size_t several = std::min(hashes.size(), met.size() - first);
+            for (std::size_t i = 0; i < several; ++i) {
+                hashes[i] = hash_bytes(out_.key(met[first + i]));
+                __builtin_prefetch(&out_.slots_[hashes[i] & out_.mask_], 1);
+            }
+            for (std::size_t i = 0; i < several; ++i) {
+                number_of_[first + i] = place(met[first + i], hashes[i], count);
+                if (number_of_[first + i] == count) ++count;
+            }
         }
-        return problem_;
+        return count;
     }
 
-    std::uint32_t problem_with(std::span<const std::byte> key) {
-        if (out_.problems_.size() * 2 >= out_.slots_.size()) grow();
-        const std::uint64_t hash = hash_bytes(key);
+    /// The number of the problem of that key: `number` where it is new.
+    std::uint32_t place(const Problem& problem, std::uint64_t hash, std::uint32_t number) {
         const auto tag = static_cast<std::uint32_t>(hash >> 32);
         for (std::size_t at = hash & out_.mask_;; at = (at + 1) & out_.mask_) {
             Slot& slot = out_.slots_[at];
-            if (slot.problem == no_problem) {
-                slot = {tag, static_cast<std::uint32_t>(out_.problems_.size()),
-                        static_cast<std::uint32_t>(out_.keys_.size()), static_cast<std::uint32_t>(key.size())};
-                out_.problems_.push_back({.key_at = slot.key_at, .key_size = slot.key_size});
-                out_.keys_.insert(out_.keys_.end(), key.begin(), key.end());
-                hashes_.push_back(hash);
-                return slot.problem;
+            if (slot.entry_at == no_entry) {
+                slot = {tag, problem.entry_at};
+                return number;
             }
-            if (slot.tag == tag && std::ranges::equal(out_.key(out_.problems_[slot.problem]), key)) return slot.problem;
+            if (slot.tag == tag && std::ranges::equal(out_.key({slot.entry_at}), out_.key(problem)))
+                return number_of_[static_cast<std::size_t>(
+                    std::ranges::lower_bound(out_.problems_, slot.entry_at, {}, &Problem::entry_at) -
+                    out_.problems_.begin())];
         }
     }
 
-    void grow() {
-        out_.slots_.assign(std::max<std::size_t>(16, out_.slots_.size() * 2), Slot{});
-        out_.mask_ = out_.slots_.size() - 1;
-        for (std::uint32_t i = 0; i < out_.problems_.size(); ++i) {
-            const std::uint64_t hash = hashes_[i];
-            std::size_t at = hash & out_.mask_;
-            while (out_.slots_[at].problem != no_problem) at = (at + 1) & out_.mask_;
-            out_.slots_[at] = {static_cast<std::uint32_t>(hash >> 32), i, out_.problems_[i].key_at,
-                               out_.problems_[i].key_size};
+    /// Brings the rows of each problem together.
+    void gather() {
+        const std::vector<Problem> met = std::exchange(out_.problems_, {});
+        std::vector<std::vector<std::uint32_t>> parts;
+        for (std::uint32_t i = 0; i < met.size(); ++i) {
+            if (number_of_[i] == parts.size()) {
+                parts.emplace_back();
+                out_.problems_.push_back(met[i]);
+            }
+            parts[number_of_[i]].push_back(i);
         }
+        std::vector<SnapshotRow> rows;
+        std::vector<Ranked> ranked;
+        rows.reserve(out_.rows_.size());
+        ranked.reserve(out_.rows_.size());
+        for (std::size_t number = 0; number < parts.size(); ++number) {
+            const auto first = static_cast<std::uint32_t>(rows.size());
+            for (const std::uint32_t part : parts[number]) {
+                const Entry entry = out_.entry_at(met[part].entry_at);
+                for (std::uint32_t row = entry.first_row; row < entry.first_row + entry.row_count; ++row) {
+                    rows.push_back(out_.rows_[row]);
+                    ranked.push_back(ranked_[row]);
+                }
+            }
+            Entry entry = out_.entry_at(out_.problems_[number].entry_at);
+            entry.first_row = first;
+            entry.row_count = static_cast<std::uint32_t>(rows.size()) - first;
+            put(out_.problems_[number], entry);
+        }
+        out_.rows_ = std::move(rows);
+        ranked_ = std::move(ranked);
     }
 
     /// A part that many rows share: its number here.
@@ -183,27 +232,34 @@ private:
         return at->second;
     }
 
+    /// Rows of one run follow each other, if a run has several.
     std::uint32_t run_of(const RecordView& view) {
-        if (const Part* part = recent(view.run)) return part->number;
-        const auto [at, is_new] = parts_.try_emplace(view.run);
-        if (is_new) {
-            at->second.number = static_cast<std::uint32_t>(runs_.size());
-            runs_.emplace_back(view.order.run_uuid);
+        const std::string_view uuid = view.order.run_uuid;
+        if (runs_.empty() || run_at(run_) != uuid) {
+            run_ = static_cast<std::uint32_t>(runs_.size());
+            const auto size = static_cast<std::uint32_t>(uuid.size());
+            runs_.append(reinterpret_cast<const char*>(&size), sizeof size).append(uuid);
         }
-        recent_[slot_of(view.run)] = {view.run, &at->second};
-        return at->second.number;
+        return run_;
+    }
+    std::string_view run_at(std::uint32_t at) const noexcept {
+        std::uint32_t size = 0;
+        std::memcpy(&size, runs_.data() + at, sizeof size);
+        return {runs_.data() + at + sizeof size, size};
     }
 
     Snapshot out_;
     Layer layer_ = Layer::project;
-    std::vector<Found> found_;
-    std::vector<std::uint64_t> hashes_;  ///< of the problems' keys
-    std::vector<std::string> config_hashes_, source_hashes_, runs_;
+    std::vector<Ranked> ranked_;            ///< one a row
+    std::vector<std::uint32_t> number_of_;  ///< which problem each that was met is of
+    std::vector<SnapshotRow> sorted_;
+    std::vector<std::string> config_hashes_, source_hashes_;
+    std::string runs_;  ///< uuids, each after its length
+    std::uint32_t run_ = 0;
     std::unordered_map<const void*, Part> parts_;  ///< of the store that is being scanned
     std::array<std::pair<const void*, const Part*>, 1024> recent_{};
     bool same_problem_ = false;
     std::int64_t problem_id_ = 0;
-    std::uint32_t problem_ = 0;
     std::unordered_map<std::string, std::uint32_t> numbers_, reasons_;
 };
 
@@ -234,7 +290,7 @@ Snapshot Snapshot::read(std::span<Store* const> stores, std::string_view op, std
 
 std::size_t Snapshot::bytes() const noexcept {
     return slots_.capacity() * sizeof(Slot) + problems_.capacity() * sizeof(Problem) +
-           rows_.capacity() * sizeof(SnapshotRow) + keys_.capacity();
+           rows_.capacity() * sizeof(SnapshotRow) + entries_.capacity();
 }
 
 }  // namespace autotune

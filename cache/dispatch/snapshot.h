@@ -36,8 +36,7 @@ struct SnapshotRow {
 class Snapshot {
 public:
     struct Problem {
-        std::uint32_t key_at = 0, key_size = 0;  ///< in the pool of keys
-        std::uint32_t first_row = 0, row_count = 0;
+        std::uint32_t entry_at = 0;  ///< in the pool of entries
     };
 
     /// The rows of the stores for the op and a device, which may have several fingerprints; stores that cannot be read
@@ -54,14 +53,11 @@ public:
         const std::uint64_t hash = hash_bytes(key);
         for (std::size_t at = hash & mask_;; at = (at + 1) & mask_) {
             const Slot& slot = slots_[at];
-            if (slot.problem == no_problem) return {};
-            if (slot.tag != static_cast<std::uint32_t>(hash >> 32) || slot.key_size != key.size()) continue;
-            // Where the key lies stands in the slot too, so that both are fetched at once.
-            __builtin_prefetch(&problems_[slot.problem]);
-            if (std::memcmp(keys_.data() + slot.key_at, key.data(), key.size()) == 0) {
-                const Problem& problem = problems_[slot.problem];
-                return {rows_.data() + problem.first_row, problem.row_count};
-            }
+            if (slot.entry_at == no_entry) return {};
+            if (slot.tag != static_cast<std::uint32_t>(hash >> 32)) continue;
+            const Entry entry = entry_at(slot.entry_at);
+            if (entry.key_size == key.size() && same_bytes(key_at(slot.entry_at), key.data(), key.size()))
+                return rows_of(entry);
         }
     }
 
@@ -70,27 +66,37 @@ public:
     const std::string& stale(const SnapshotRow& row) const noexcept { return reasons_[row.stale]; }
     std::span<const Problem> problems() const noexcept { return problems_; }
     std::span<const std::byte> key(const Problem& problem) const noexcept {
-        return {keys_.data() + problem.key_at, problem.key_size};
+        return {key_at(problem.entry_at), entry_at(problem.entry_at).key_size};
     }
     std::span<const SnapshotRow> rows(const Problem& problem) const noexcept {
-        return {rows_.data() + problem.first_row, problem.row_count};
+        return rows_of(entry_at(problem.entry_at));
     }
     bool complete() const noexcept { return complete_; }
     std::size_t bytes() const noexcept;
 
 private:
-    static constexpr std::uint32_t no_problem = ~std::uint32_t{0};
+    static constexpr std::uint32_t no_entry = ~std::uint32_t{0};
     struct Slot {
-        std::uint32_t tag = 0, problem = no_problem;
-        std::uint32_t key_at = 0, key_size = 0;
+        std::uint32_t tag = 0, entry_at = no_entry;
     };
+    /// Stands before its key in the pool: a look-up that hits waits for its slot's cache line and for this one.
+    struct Entry {
+        std::uint32_t key_size = 0, first_row = 0, row_count = 0;
+    };
+    Entry entry_at(std::uint32_t at) const noexcept { return number_at<Entry>(entries_.data() + at); }
+    const std::byte* key_at(std::uint32_t entry_at) const noexcept {
+        return entries_.data() + entry_at + sizeof(Entry);
+    }
+    std::span<const SnapshotRow> rows_of(const Entry& entry) const noexcept {
+        return {rows_.data() + entry.first_row, entry.row_count};
+    }
     class Builder;
 
     std::vector<Slot> slots_;
     std::size_t mask_ = 0;
     std::vector<Problem> problems_;
     std::vector<SnapshotRow> rows_;
-    std::vector<std::byte> keys_;
+    std::vector<std::byte> entries_;
     std::vector<Config> configs_;
     std::vector<TemplateIdentity> sources_;
     std::vector<std::string> reasons_{std::string{}};

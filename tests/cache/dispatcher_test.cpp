@@ -904,6 +904,31 @@ TEST(Snapshot, FindsEveryKeyWithItsRowsBestFirstAndNothingElse) {
     EXPECT_TRUE(Snapshot::read(stores, "softmax", "h200", today()).problems().empty());
 }
 
+TEST(Snapshot, TellsKeysOfAnyLengthApart) {
+    Store store = Store::in_memory();
+    std::vector<Record> records;
+    for (std::size_t size = 0; size < 80; ++size)
+        for (const std::byte last : {std::byte{1}, std::byte{2}}) {
+            Record record = samples::record(static_cast<std::int64_t>(records.size()), 50);
+            record.problem.key.assign(size, std::byte{7});
+            if (size > 0) record.problem.key[size * 5 / 7] = last;
+            if (size > 0 || last == std::byte{1}) records.push_back(record);
+        }
+    store.put(records);
+    Store* const stores[] = {&store};
+    const Snapshot snapshot = Snapshot::read(stores, "scale", "h200", today());
+    ASSERT_EQ(snapshot.problems().size(), records.size());
+    std::set<const SnapshotRow*> rows;
+    for (const Record& record : records) {
+        ASSERT_EQ(snapshot.find(record.problem.key).size(), 1u) << record.problem.key.size();
+        rows.insert(snapshot.find(record.problem.key).data());
+        std::vector<std::byte> other = record.problem.key;
+        other.push_back(std::byte{3});
+        EXPECT_TRUE(snapshot.find(other).empty());
+    }
+    EXPECT_EQ(rows.size(), records.size());
+}
+
 TEST(Snapshot, RowsOfSeveralDatabasesCompete) {
     Store mine = Store::in_memory(), theirs = Store::in_memory();
     const Record slow = samples::record(1, 60.0);
