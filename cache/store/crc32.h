@@ -16,6 +16,12 @@ class Crc32 {
 public:
     Crc32& add(std::span<const std::byte> bytes) noexcept {
         std::size_t i = 0;
+#ifdef __x86_64__
+        if (bytes.size() >= 16 && can_multiply()) {
+            i = bytes.size() & ~std::size_t{15};
+            state_ = folded(state_, bytes.first(i));
+        }
+#endif
         for (; i + 8 <= bytes.size(); i += 8) {
             std::uint32_t low = 0, high = 0;
             std::memcpy(&low, bytes.data() + i, 4);
@@ -24,6 +30,14 @@ public:
             state_ = table[7][low & 0xff] ^ table[6][low >> 8 & 0xff] ^ table[5][low >> 16 & 0xff] ^
                      table[4][low >> 24] ^ table[3][high & 0xff] ^ table[2][high >> 8 & 0xff] ^
                      table[1][high >> 16 & 0xff] ^ table[0][high >> 24];
+        }
+        if (i + 4 <= bytes.size()) {
+            std::uint32_t low = 0;
+            std::memcpy(&low, bytes.data() + i, 4);
+            low ^= state_;
+            state_ =
+                table[3][low & 0xff] ^ table[2][low >> 8 & 0xff] ^ table[1][low >> 16 & 0xff] ^ table[0][low >> 24];
+            i += 4;
         }
         for (; i < bytes.size(); ++i)
             state_ = table[0][(state_ ^ std::to_integer<std::uint32_t>(bytes[i])) & 0xff] ^ (state_ >> 8);
@@ -36,6 +50,15 @@ public:
     std::uint32_t value() const noexcept { return ~state_; }
 
 private:
+#ifdef __x86_64__
+    static bool can_multiply() noexcept {
+        static const bool can = __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1");
+        return can;
+    }
+    /// Sixteen bytes a step, by products of polynomials: a third of the table's time for a record. At least 16 bytes,
+    /// a multiple of 16. source  Gopal et al., Fast CRC computation using PCLMULQDQ, Intel 2009
+    static std::uint32_t folded(std::uint32_t state, std::span<const std::byte> bytes) noexcept;
+#endif
     /// Eight bytes a step: row k is what a byte does k bytes later.
     static constexpr std::array<std::array<std::uint32_t, 256>, 8> table = [] {
         std::array<std::array<std::uint32_t, 256>, 8> rows{};

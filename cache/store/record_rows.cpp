@@ -1,14 +1,16 @@
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "cache/store/crc32.h"
 #include "cache/store/json.h"
+#include "cache/store/pages.h"
 #include "cache/store/rows.h"
 
 namespace autotune {
@@ -46,13 +48,19 @@ private:
 };
 
 /// What the last few ids led to. A scan asks for the same few thousands of times.
-template <class T>
+template <class T, std::size_t size>
 class Memo {
 public:
-    template <class Make>
-    const T& at(std::int64_t id, Make&& make) {
-        Slot& slot = slots_[static_cast<std::uint64_t>(id) % slots_.size()];
-        if (!slot.used || slot.id != id) slot = {.used = true, .id = id, .value = make()};
+    /// `fill` gives the value anew, where it lies: to copy a large one costs more than to find it.
+    template <class Fill>
+    const T& at(std::int64_t id, Fill&& fill) {
+        Slot& slot = slots_[static_cast<std::uint64_t>(id) % size];
+        if (!slot.used || slot.id != id) {
+            slot.used = false;
+            fill(slot.value);
+            slot.used = true;
+            slot.id = id;
+        }
         return slot.value;
     }
 
@@ -62,43 +70,97 @@ private:
         std::int64_t id = 0;
         T value{};
     };
-    std::vector<Slot> slots_ = std::vector<Slot>(1024);
+    std::vector<Slot> slots_ = std::vector<Slot>(size);
 };
 
-/// A run with what hangs on it; null where a part is missing or damaged.
+/// What a record's order and checksum need of its run; null where a part is missing or damaged.
 struct RunParts {
-    const Entities::RunRow* run = nullptr;
-    const Entities::Row<Environment>* environment = nullptr;
+    const Environment* environment = nullptr;
+    const RunInfo* run = nullptr;  ///< null: its row was read no further
     std::string_view stale{};
+    std::uint32_t crc = 0;
     bool locked_clocks = false, local = false;
+    std::uint8_t uuid_size = 0;
+    std::array<char, 40> uuid_text{};  ///< where there is no RunInfo
+    std::string_view uuid() const noexcept { return run ? run->uuid : std::string_view{uuid_text.data(), uuid_size}; }
+};
+
+constexpr std::array<std::string_view, 18> record_columns{
+    "problem",    "nvrtc_major", "nvrtc_minor", "rank",   "config",   "time_ns", "lo_ns", "hi_ns",    "samples",
+    "default_ns", "evaluated",   "space_size",  "effort", "verified", "max_err", "run",   "tuned_at", "crc"};
+
+/// The tables of records as they lie in the file's pages.
+class RecordPages {
+public:
+    static std::unique_ptr<RecordPages> of(Database& database) {
+        std::unique_ptr<Pages> pages = Pages::of(database);
+        if (!pages) return nullptr;
+        constexpr std::array<std::string_view, 1> of_problem{"key"};
+        constexpr std::array<std::string_view, 4> of_run{"uuid", "env", "clock_policy", "origin"};
+        const auto records = RowLayout::of(*pages, "record", record_columns);
+        const auto problems = RowLayout::of(*pages, "problem", of_problem);
+        const auto runs = RowLayout::of(*pages, "run", of_run);
+        if (!records || !problems || !runs) return nullptr;
+        return std::make_unique<RecordPages>(std::move(pages), *records, *problems, *runs);
+    }
+    RecordPages(std::unique_ptr<Pages> pages, const RowLayout& records, const RowLayout& problems,
+                const RowLayout& runs)
+        : pages_{std::move(pages)}, records_{*pages_, records}, problems_{*pages_, problems}, runs_{*pages_, runs} {}
+
+    /// The first row of a device and a template, and those after it; false: there is none.
+    bool first(std::int64_t device, std::int64_t source) { return with_problem(records_.first(device, source)); }
+    bool next() { return with_problem(records_.next()); }
+    const StoredRow* run(std::int64_t id) { return runs_.find(id); }
+
+    // The row, its columns numbered as a statement's.
+    std::int64_t integer(int column) const noexcept { return records_.row().integer(column); }
+    double real(int column) const noexcept { return records_.row().real(column); }
+    bool null(int column) const noexcept { return records_.row().null(column); }
+    std::span<const std::byte> blob(int) const noexcept { return problem_->blob(0); }
+    std::string_view text(int) const noexcept { return {}; }
+
+private:
+    /// A record without its problem is no row of the join.
+    bool with_problem(bool there) {
+        for (; there; there = records_.next())
+            if ((problem_ = problems_.find(records_.row().integer(0)))) return true;
+        return false;
+    }
+
+    std::unique_ptr<Pages> pages_;
+    PrefixScan records_;
+    RowidLookup problems_, runs_;
+    const StoredRow* problem_ = nullptr;
 };
 
 /// Rows of one device and one template, with the parts that they share.
 class SharedParts {
 public:
-    SharedParts(Entities& entities, Staleness& staleness, std::int64_t device, std::int64_t source)
+    SharedParts(Entities& entities, Staleness& staleness, std::int64_t device, std::int64_t source,
+                RecordPages* pages = nullptr)
         : entities_{entities},
           staleness_{staleness},
+          pages_{pages},
           source_id_{source},
           device_{entities.device(device)},
           source_{entities.source(source)} {}
 
     /// Fills in what the rows share; false: a part is missing or damaged.
-    bool fill(RecordView& view, std::int64_t config_id, std::int64_t run_id, CrcParts& parts) {
-        const auto* config = configs_.at(config_id, [&] { return entities_.config(config_id); });
-        const RunParts& run = runs_.at(run_id, [&] { return parts_of(run_id); });
+    bool fill(RecordView& view, std::int64_t config_id, std::int64_t run_id, CrcParts& crcs) {
+        const auto* config = configs_.at(config_id, [&](auto*& row) { row = entities_.config(config_id); });
+        const RunParts& run = runs_.at(run_id, [&](RunParts& parts) { read_run(run_id, parts); });
         if (!device_ || !source_ || !config || !run.environment) return false;
         view.device = &device_->value;
         view.source = &source_->value;
         view.config = &config->value;
-        view.run = &run.run->info;
-        view.environment = &run.environment->value;
+        view.run = run.run;
+        view.environment = run.environment;
         view.stale = run.stale;
-        parts = {.device = device_->crc,
-                 .source = source_->crc,
-                 .problem = crc_of_problem(view),
-                 .config = config->crc,
-                 .run = run.run->crc};
+        crcs = {.device = device_->crc,
+                .source = source_->crc,
+                .problem = crc_of_problem(view),
+                .config = config->crc,
+                .run = run.crc};
         view.order = {.verified = view.verified,
                       .fresh = view.stale.empty(),
                       .locked_clocks = run.locked_clocks,
@@ -108,7 +170,7 @@ public:
                       .tuned_at = view.tuned_at,
                       .config_hash = config->hash,
                       .template_hash = source_->hash,
-                      .run_uuid = view.run->uuid,
+                      .run_uuid = run.uuid(),
                       .rank = view.id.rank,
                       .crc = view.crc};
         return true;
@@ -132,15 +194,33 @@ public:
     }
 
 private:
-    RunParts parts_of(std::int64_t id) {
+    void read_run(std::int64_t id, RunParts& out) {
+        out.run = nullptr;
+        out.environment = nullptr;
+        if (pages_)
+            if (const StoredRow* row = pages_->run(id); row && row->text(0).size() <= out.uuid_text.size()) {
+                out.uuid_size =
+                    static_cast<std::uint8_t>(row->text(0).copy(out.uuid_text.data(), out.uuid_text.size()));
+                return read_parts(row->integer(1), row->text(2), row->text(3), crc32(row->text(0)), out);
+            }
         const auto* run = entities_.run(id);
-        const auto* environment = run ? entities_.environment(run->environment) : nullptr;
-        if (!environment || !source_) return {};
-        return {.run = run,
-                .environment = environment,
-                .stale = staleness_.of(source_id_, source_->value, run->environment, environment->value),
-                .locked_clocks = run->info.clock_policy == "locked",
-                .local = run->info.origin == "local"};
+        if (!run) return;
+        out.run = &run->info;
+        read_parts(run->environment, run->info.clock_policy, run->info.origin, run->crc, out);
+    }
+    void read_parts(std::int64_t environment_id, std::string_view clock_policy, std::string_view origin,
+                    std::uint32_t crc, RunParts& out) {
+        out.crc = crc;
+        out.locked_clocks = clock_policy == "locked";
+        out.local = origin == "local";
+        if (!environment_.second || environment_.first != environment_id) {
+            const auto* environment = source_ ? entities_.environment(environment_id) : nullptr;
+            if (!environment) return;
+            environment_ = {environment_id, &environment->value};
+            stale_ = staleness_.of(source_id_, source_->value, environment_id, environment->value);
+        }
+        out.environment = environment_.second;
+        out.stale = stale_;
     }
 
     /// Ranks of a problem follow each other.
@@ -155,11 +235,14 @@ private:
 
     Entities& entities_;
     Staleness& staleness_;
+    RecordPages* pages_;  ///< null: runs are asked for by statements
     std::int64_t source_id_;
     const Entities::Row<DeviceIdentity>* device_;
     const Entities::Row<TemplateIdentity>* source_;
-    Memo<const Entities::Row<Config>*> configs_;
-    Memo<RunParts> runs_;
+    Memo<const Entities::Row<Config>*, 1024> configs_;
+    Memo<RunParts, 128> runs_;
+    std::pair<std::int64_t, const Environment*> environment_{};  ///< the last one
+    std::string_view stale_{};                                   ///< with that
     std::int64_t problem_ = 0;
     std::uint32_t problem_crc_ = 0;
     bool any_ = false;
@@ -167,16 +250,19 @@ private:
     std::optional<ProblemIdentity> told_;
 };
 
-constexpr std::string_view record_columns =
-    "SELECT r.problem, r.nvrtc_major, r.nvrtc_minor, r.rank, r.config, r.time_ns, r.lo_ns, r.hi_ns, r.samples, "
-    "r.default_ns, "
-    "r.evaluated, r.space_size, r.effort, r.verified, r.max_err, r.run, r.tuned_at, r.crc, p.key";
 constexpr std::string_view problem_text = ", p.text_json";
 constexpr std::string_view record_tables =
     " FROM record r JOIN problem p ON p.id = r.problem WHERE r.device = ?1 AND r.template = ?2";
 
+/// Of rows of one device and template, for further conditions.
+std::string select_records(bool with_text) {
+    return fmt::format("SELECT r.{}, p.key{}{}", fmt::join(record_columns, ", r."), with_text ? problem_text : "",
+                       record_tables);
+}
+
 /// The view of the row that stands at the query; false: its checksum or one of its parts fails.
-bool read_record(Query& row, SharedParts& shared, bool with_text, RecordView& view) {
+template <class Row>
+bool read_record(const Row& row, SharedParts& shared, bool with_text, RecordView& view) {
     view.id.problem = row.integer(0);
     view.id.nvrtc_major = static_cast<int>(row.integer(1));
     view.id.nvrtc_minor = static_cast<int>(row.integer(2));
@@ -209,6 +295,22 @@ bool read_record(Query& row, SharedParts& shared, bool with_text, RecordView& vi
     if (crc_of_row(parts, numbers, view.max_error) != view.crc) return false;
     if (with_text) view.problem = shared.problem(view, row.text(19));
     return !with_text || view.problem;
+}
+
+void scan_pages(RecordPages& pages, std::span<const std::int64_t> devices, std::span<const std::int64_t> sources,
+                Entities& entities, Staleness& staleness, const std::function<void(const RecordView&)>& sink,
+                const std::function<void(const RecordKey&)>& broken) {
+    for (const std::int64_t device : devices)
+        for (const std::int64_t source : sources) {
+            SharedParts shared{entities, staleness, device, source, &pages};
+            for (bool there = pages.first(device, source); there; there = pages.next()) {
+                RecordView view{.id = {.device = device, .source = source}, .default_ns = {}};
+                if (read_record(pages, shared, false, view))
+                    sink(view);
+                else
+                    broken(view.id);
+            }
+        }
 }
 
 void scan_predictions(Database& database, const RecordQuery& query, const Today& today,
@@ -268,8 +370,10 @@ void scan_records(Database& database, const RecordQuery& query, const Today& tod
     }
     Entities entities{database};
     Staleness staleness{today};
-    const std::string sql = fmt::format("{}{}{}{}", record_columns, query.with_problem ? problem_text : "",
-                                        record_tables, problem ? " AND r.problem = ?3" : "");
+    if (!query.with_problem && !problem)
+        if (const auto pages = RecordPages::of(database))
+            return scan_pages(*pages, devices, sources, entities, staleness, sink, broken);
+    const std::string sql = select_records(query.with_problem) + (problem ? " AND r.problem = ?3" : "");
     for (const std::int64_t device : devices)
         for (const std::int64_t source : sources) {
             SharedParts shared{entities, staleness, device, source};
@@ -294,7 +398,7 @@ void scan_problem(Database& database, const RecordKey& id, const std::function<v
     const Today nothing;
     Staleness staleness{nothing};
     SharedParts shared{entities, staleness, id.device, id.source};
-    Query row = database.query(fmt::format("{}{}{} AND r.problem = ?3", record_columns, problem_text, record_tables));
+    Query row = database.query(select_records(true) + " AND r.problem = ?3");
     row.bind(id.device, id.source, id.problem);
     while (row.step()) {
         RecordView view{.id = {.device = id.device, .source = id.source}, .default_ns = {}};
@@ -306,10 +410,8 @@ void scan_problem(Database& database, const RecordKey& id, const std::function<v
 }
 
 std::optional<Record> record_at(Database& database, const RecordKey& key) {
-    const std::string sql =
-        fmt::format("{}{}{} AND r.problem = ?3 AND r.nvrtc_major = ?4 AND r.nvrtc_minor = ?5 AND r.rank = ?6",
-                    record_columns, problem_text, record_tables);
-    Query row = database.query(sql);
+    Query row = database.query(select_records(true) +
+                               " AND r.problem = ?3 AND r.nvrtc_major = ?4 AND r.nvrtc_minor = ?5 AND r.rank = ?6");
     row.bind(key.device, key.source, key.problem, key.nvrtc_major, key.nvrtc_minor, key.rank);
     if (!row.step()) return std::nullopt;
     Entities entities{database};

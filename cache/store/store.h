@@ -89,7 +89,7 @@ struct RecordQuery {
     Expression where{};         ///< over the problem's key fields, such as "cols >= 4096"; unknown names: no match
     bool winners_only = false;  ///< rank 0 only
     bool predicted = false;     ///< predictions in place of measurements
-    /// Of a scan: false leaves RecordView::problem null, which saves reading what people are told of it.
+    /// Of a scan: false may leave RecordView::problem and run null, which saves reading what people are told of them.
     bool with_problem = true;
 };
 

@@ -116,10 +116,18 @@ TEST(RecordChecksum, ChangesWithEveryPartOfARecord) {
 
 TEST(Crc32, GivesTheStandardsCheckValueWhateverTheAlignment) {
     EXPECT_EQ(crc32("123456789"), 0xcbf43926u);
-    const std::string long_text = "a text of more than eight bytes, added in one piece and byte by byte";
+    std::string text;
     Crc32 bytewise;
-    for (const char c : long_text) bytewise.add(std::as_bytes(std::span{&c, 1}));
-    EXPECT_EQ(crc32(long_text), bytewise.value());
+    for (int length = 0; length < 300; ++length) {
+        ASSERT_EQ(crc32(text), bytewise.value()) << length;
+        const std::string_view first = std::string_view{text}.substr(0, text.size() / 3);
+        Crc32 in_two;
+        in_two.add(std::as_bytes(std::span{first})).add(std::as_bytes(std::span{text}.subspan(first.size())));
+        ASSERT_EQ(in_two.value(), bytewise.value()) << length;
+        const auto next = static_cast<char>(length * 37);
+        bytewise.add(std::as_bytes(std::span{&next, 1}));
+        text += next;
+    }
 }
 
 TEST(Record, OfAnOpThatIsNotLoadedIsNotSaidToLackAVariant) {

@@ -1,0 +1,44 @@
+#include "cache/store/crc32.h"
+
+#ifdef __x86_64__
+#include <smmintrin.h>
+#include <wmmintrin.h>
+
+namespace autotune {
+
+__attribute__((target("pclmul,sse4.1"))) std::uint32_t Crc32::folded(std::uint32_t state,
+                                                                     std::span<const std::byte> bytes) noexcept {
+    const auto load = [&](std::size_t at) {
+        return _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes.data() + at));
+    };
+    const auto fold = [](__m128i value, __m128i by, __m128i next) __attribute__((target("pclmul,sse4.1"))) {
+        return _mm_xor_si128(
+            _mm_xor_si128(_mm_clmulepi64_si128(value, by, 0x00), _mm_clmulepi64_si128(value, by, 0x11)), next);
+    };
+    const __m128i by_64 = _mm_set_epi64x(0x1c6e41596, 0x154442bd4), by_16 = _mm_set_epi64x(0x0ccaa009e, 0x1751997d0);
+    __m128i a = _mm_xor_si128(load(0), _mm_cvtsi32_si128(static_cast<int>(state)));
+    std::size_t i = 16;
+    if (bytes.size() >= 64) {
+        __m128i b = load(16), c = load(32), d = load(48);
+        for (i = 64; i + 64 <= bytes.size(); i += 64) {
+            a = fold(a, by_64, load(i));
+            b = fold(b, by_64, load(i + 16));
+            c = fold(c, by_64, load(i + 32));
+            d = fold(d, by_64, load(i + 48));
+        }
+        a = fold(fold(fold(a, by_16, b), by_16, c), by_16, d);
+    }
+    for (; i < bytes.size(); i += 16) a = fold(a, by_16, load(i));
+    // 128 bits to 64, to 32, and the remainder.
+    const __m128i low = _mm_setr_epi32(-1, 0, -1, 0);
+    a = _mm_xor_si128(_mm_srli_si128(a, 8), _mm_clmulepi64_si128(a, by_16, 0x10));
+    a = _mm_xor_si128(_mm_srli_si128(a, 4),
+                      _mm_clmulepi64_si128(_mm_and_si128(a, low), _mm_set_epi64x(0, 0x163cd6124), 0x00));
+    const __m128i polynomial = _mm_set_epi64x(0x1f7011641, 0x1db710641);
+    __m128i t = _mm_clmulepi64_si128(_mm_and_si128(a, low), polynomial, 0x10);
+    t = _mm_clmulepi64_si128(_mm_and_si128(t, low), polynomial, 0x00);
+    return static_cast<std::uint32_t>(_mm_extract_epi32(_mm_xor_si128(a, t), 1));
+}
+
+}  // namespace autotune
+#endif
