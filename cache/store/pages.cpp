@@ -77,25 +77,25 @@ bool Pages::open() {
     return true;
 }
 
-void Pages::read(std::uint32_t number, std::vector<std::byte>& into) {
+Pages::Page Pages::read(std::uint32_t number) {
     if (number == 0 || number > count_) refuse_page();
     const std::uint64_t wanted = (number - 1) / pages_a_block_;
     auto block = std::ranges::find(blocks_, wanted, &Block::number);
     if (block == blocks_.end()) {
         block = std::ranges::min_element(blocks_, {}, &Block::used);
-        block->number = ~std::uint64_t{0};
-        block->bytes.resize(std::size_t{pages_a_block_} * page_size_);
         const std::uint64_t before = wanted * pages_a_block_;
-        const std::uint64_t pages = std::min<std::uint64_t>(pages_a_block_, count_ - before);
-        if (const int code = file_->pMethods->xRead(file_, block->bytes.data(), static_cast<int>(pages * page_size_),
+        const std::size_t size = std::min<std::uint64_t>(pages_a_block_, count_ - before) * page_size_;
+        const std::shared_ptr<std::byte[]> bytes{new std::byte[size + margin]};
+        std::memset(bytes.get() + size, 0, margin);
+        if (const int code = file_->pMethods->xRead(file_, bytes.get(), static_cast<int>(size),
                                                     static_cast<sqlite3_int64>(before * page_size_));
             code != SQLITE_OK)
             throw DatabaseFailure{code, sqlite3_errstr(code)};
-        block->number = wanted;
+        // Who still reads the block that was here keeps it.
+        *block = {.number = wanted, .bytes = bytes};
     }
     block->used = ++uses_;
-    into.resize(page_size_ + margin);
-    std::memcpy(into.data(), block->bytes.data() + (number - 1) % pages_a_block_ * std::size_t{page_size_}, page_size_);
+    return {block->bytes, block->bytes.get() + (number - 1) % pages_a_block_ * std::size_t{page_size_}};
 }
 
 std::optional<RowLayout> RowLayout::of(Pages& pages, std::string_view table,
@@ -119,10 +119,9 @@ std::optional<RowLayout> RowLayout::of(Pages& pages, std::string_view table,
     }
     if (there.empty() || there.size() > most_columns || columns.size() > most_columns) return std::nullopt;
     if (root < 2 || root > pages.count()) refuse_page();
-    std::vector<std::byte> page;
-    pages.read(static_cast<std::uint32_t>(root), page);
+    const Pages::Page page = pages.read(static_cast<std::uint32_t>(root));
     // Where rows lie in an index, as without rowids, the columns of the primary key come first.
-    if (page[0] == std::byte{2} || page[0] == std::byte{10})
+    if (page.bytes[0] == std::byte{2} || page.bytes[0] == std::byte{10})
         std::ranges::stable_sort(there, {},
                                  [](const Column& c) { return c.key > 0 ? c.key : std::int64_t{most_columns} + 1; });
     RowLayout layout;
@@ -157,9 +156,9 @@ void StoredRow::parse(std::span<const std::byte> bytes) {
 }
 
 inline const std::byte* TreePath::start(const Level& level, std::uint32_t cell) const {
-    const std::uint32_t at = two_bytes(&level.bytes[(level.leaf ? 8u : 12u) + 2 * cell]);
+    const std::uint32_t at = two_bytes(&level.page.bytes[(level.leaf ? 8u : 12u) + 2 * cell]);
     if (at >= pages_.usable()) refuse_page();
-    return &level.bytes[at];
+    return &level.page.bytes[at];
 }
 
 inline TreePath::Cell TreePath::cell(const Level& level, std::uint32_t cell) const {
@@ -178,24 +177,24 @@ void TreePath::load(std::size_t depth, std::uint32_t number) {
     Level& level = levels_[depth];
     if (level.number == number) return;
     level.number = 0;
-    pages_.read(number, level.bytes);
-    const auto kind = std::to_integer<int>(level.bytes[0]);
+    level.page = pages_.read(number);
+    const auto kind = std::to_integer<int>(level.page.bytes[0]);
     level.leaf = kind == (by_rowid_ ? 13 : 10);
     if ((!level.leaf && kind != (by_rowid_ ? 5 : 2)) || number == 1) refuse_page();
-    level.cells = two_bytes(&level.bytes[3]);
+    level.cells = two_bytes(&level.page.bytes[3]);
     if ((level.leaf ? 8 : 12) + 2 * level.cells > pages_.usable()) refuse_page();
     level.number = number;
 }
 
 /// The page before a cell; behind the last cell, the rightmost.
 std::uint32_t TreePath::child(const Level& level, std::uint32_t cell) const {
-    return four_bytes(cell < level.cells ? start(level, cell) : &level.bytes[8]);
+    return four_bytes(cell < level.cells ? start(level, cell) : &level.page.bytes[8]);
 }
 
 std::span<const std::byte> TreePath::payload(const Level& level, const Cell& cell) {
     const std::uint64_t usable = pages_.usable();
     const std::uint64_t most = by_rowid_ ? usable - 35 : (usable - 12) * 64 / 255 - 23;
-    const std::byte* const end = level.bytes.data() + usable;
+    const std::byte* const end = level.page.bytes + usable;
     const auto left = static_cast<std::uint64_t>(std::max<std::ptrdiff_t>(end - cell.payload, 0));
     if (cell.size <= most) {
         if (cell.size > left) refuse_page();
@@ -207,14 +206,14 @@ std::span<const std::byte> TreePath::payload(const Level& level, const Cell& cel
     const std::uint64_t here = even <= most ? even : least;
     if (here + 4 > left) refuse_page();
     gathered_.assign(cell.payload, cell.payload + here);
-    std::vector<std::byte> page;
+    Pages::Page page;
     for (std::uint32_t next = four_bytes(cell.payload + here); gathered_.size() < cell.size;
-         next = four_bytes(page.data())) {
+         next = four_bytes(page.bytes)) {
         // A page is of one row, and few rows have any; a row may be asked for again.
         if (++gathered_pages_ / 64 > pages_.count()) refuse_page();
-        pages_.read(next, page);
+        page = pages_.read(next);
         const std::uint64_t more = std::min(cell.size - gathered_.size(), usable - 4);
-        gathered_.insert(gathered_.end(), page.data() + 4, page.data() + 4 + more);
+        gathered_.insert(gathered_.end(), page.bytes + 4, page.bytes + 4 + more);
     }
     gathered_.resize(cell.size + Pages::margin);
     return {gathered_.data(), cell.size};

@@ -36,7 +36,11 @@ public:
 
     /// Bytes behind a page that may be read, so that a number is fetched without a look at how long it is.
     static constexpr std::size_t margin = 32;
-    void read(std::uint32_t number, std::vector<std::byte>& into);
+    struct Page {
+        std::shared_ptr<const std::byte[]> kept{};
+        const std::byte* bytes = nullptr;
+    };
+    Page read(std::uint32_t number);
     std::uint32_t count() const noexcept { return count_; }
     std::uint32_t usable() const noexcept { return usable_; }  ///< bytes of a page
     Database& database() const noexcept { return database_; }
@@ -52,7 +56,7 @@ private:
     /// Several pages at once: tables that were written together lie side by side.
     struct Block {
         std::uint64_t number = ~std::uint64_t{0}, used = 0;
-        std::vector<std::byte> bytes{};
+        std::shared_ptr<const std::byte[]> bytes{};
     };
     std::array<Block, 8> blocks_{};  ///< the latest
     std::uint64_t uses_ = 0;
@@ -136,7 +140,7 @@ protected:
     struct Level {
         std::uint32_t number = 0, cells = 0, cell = 0;
         bool leaf = false;
-        std::vector<std::byte> bytes{};
+        Pages::Page page{};
     };
     /// What a cell holds besides the page below it.
     struct Cell {
