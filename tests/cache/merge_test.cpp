@@ -75,6 +75,44 @@ TEST_P(Merge, ASecondTimeChangesNothing) {
     EXPECT_TRUE(store.check().empty()) << store.check().front();
 }
 
+/// Some compete for a key, some come twice, and neither those of one problem nor those of one run stand together.
+std::vector<Record> scattered_records() {
+    std::mt19937_64 random{20240610};
+    std::vector<Record> records;
+    for (int i = 0; i < 1500; ++i) {
+        // A run has one problem.
+        const auto run = static_cast<std::int64_t>(random() % 400);
+        records.push_back(shared_record(1 + run % 130, 10.0 + static_cast<double>(random() % 9),
+                                        "run " + std::to_string(run), static_cast<int>(random() % 3)));
+    }
+    for (int i = 0; i < 100; ++i) records.push_back(records[random() % records.size()]);
+    return records;
+}
+
+// Many rows go in by other statements than few.
+TEST_P(Merge, ManyRecordsAtOnceEndAsOneByOne) {
+    const std::vector<Record> records = scattered_records();
+    Files one_by_one;
+    for (const Record& record : records) one_by_one.push_back(lines_bytes({record}));
+    const std::string expected = merged(one_by_one, GetParam());
+    EXPECT_EQ(merged({lines_bytes(records)}, GetParam()), expected);
+    const Files halves{lines_bytes({records.begin(), records.begin() + 800}),
+                       lines_bytes({records.begin() + 800, records.end()})};
+    EXPECT_EQ(merged(halves, GetParam()), expected);
+}
+
+TEST(MergeOfOwn, ManyRecordsPutAtOnceEndAsOneByOne) {
+    const std::vector<Record> records = scattered_records();
+    Store at_once = Store::in_memory(), one_by_one = Store::in_memory();
+    at_once.put(records);
+    for (const Record& record : records) one_by_one.put({&record, 1});
+    EXPECT_EQ(exported(at_once), exported(one_by_one));
+    EXPECT_TRUE(at_once.check().empty()) << at_once.check().front();
+    const std::size_t standing = at_once.records({.op = "scale"}, {}).size();
+    EXPECT_GT(standing, 100u);
+    EXPECT_LT(standing, records.size());
+}
+
 INSTANTIATE_TEST_SUITE_P(Trust, Merge, testing::Values(Trust::own, Trust::elsewhere),
                          [](const auto& row) { return row.param == Trust::own ? "Own" : "Elsewhere"; });
 
