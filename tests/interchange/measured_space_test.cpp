@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 #include "autotune/error.h"
 #include "tuner/interchange/t1.h"
+#include "tuner/replay/recorded_space.h"
 
 namespace autotune {
 namespace {
@@ -53,6 +57,29 @@ TEST_F(MeasuredSpaces, AreWrittenAsARecordedSpace) {
               "16,true,7,1.5,0.7071067811865476,13,ok\n"
               "32,false,7,error,,,compile\n"
               "64,false,7,error,,,runtime\n");
+}
+
+TEST_F(MeasuredSpaces, WhatIsWrittenIsSearchedAgain) {
+    const Measurements results = measurements_from_text(cached, "cache.json");
+    const MeasuredSpace measured = measured_space(space, results, "cache.json");
+    const RecordedSpace record = RecordedSpace::parse(recorded_text(space, measured, "A_100"), "conv");
+    EXPECT_EQ(record.name(), "conv__A_100");
+    ASSERT_EQ(record.space().size(), measured.rows.size());
+    EXPECT_EQ(record.optimum_us(), 1500);
+    std::map<std::string, Outcome> outcomes;  // by the config as people read it: a record's words have no other type
+    for (std::size_t i = 0; i < record.space().size(); ++i) {
+        const std::string text = record.space().config(i).text();
+        outcomes[text.substr(text.find(' '))] = record.outcome(i);
+    }
+    std::size_t working = 0;
+    for (const MeasuredSpace::Row& row : measured.rows) {
+        const std::string text = space.config(row.number).text();
+        const auto found = outcomes.find(text.substr(text.find(' ')));
+        ASSERT_NE(found, outcomes.end()) << text;
+        EXPECT_EQ(found->second.ok(), row.measured->time_ms > 0);
+        working += found->second.ok();
+    }
+    EXPECT_EQ(record.sorted_us().size(), working);
 }
 
 TEST_F(MeasuredSpaces, ResultsWithoutAParameterOfTheSpaceAreRefused) {
