@@ -32,6 +32,8 @@ struct State {
     __m128i abef, cdgh;
 };
 
+typedef std::int32_t Words __attribute__((vector_size(16)));
+
 /// Four rounds an iteration; the words of the schedule are made three iterations ahead.
 __attribute__((target("sha,sse4.1,ssse3"))) void add_blocks(State& state, const std::byte* bytes,
                                                             std::size_t blocks) noexcept {
@@ -48,7 +50,9 @@ __attribute__((target("sha,sse4.1,ssse3"))) void add_blocks(State& state, const 
             abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
             if (i >= 12) continue;
             const __m128i next = words[(i + 1) % 4], last = words[(i + 3) % 4];
-            const __m128i shifted = _mm_alignr_epi8(last, words[(i + 2) % 4], 4);
+            // As _mm_alignr_epi8 by 4, whose count is no constant to GCC where a sanitizer stands between.
+            const __m128i shifted = reinterpret_cast<__m128i>(__builtin_shufflevector(
+                reinterpret_cast<Words>(words[(i + 2) % 4]), reinterpret_cast<Words>(last), 1, 2, 3, 4));
             words[i % 4] = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(four, next), shifted), last);
         }
         state.abef = _mm_add_epi32(state.abef, abef);
