@@ -43,8 +43,8 @@ inline std::uint64_t next_varint(const std::byte*& at) noexcept {
 Pages::Pages(Database& database) : database_{database}, held_{database.query("SELECT 1 FROM sqlite_schema")} {}
 
 std::unique_ptr<Pages> Pages::of(Database& database) {
-    // What writes has pages that the file lacks; what reads may be other pages, which must not be the end of each
-    // other.
+    // What writes has pages that the file lacks; a second Pages would share the statement that holds the lock, and
+    // release it.
     if (sqlite3_txn_state(database.handle(), "main") != SQLITE_TXN_NONE) return nullptr;
     std::unique_ptr<Pages> pages{new Pages{database}};
     return pages->open() ? std::move(pages) : nullptr;
@@ -56,6 +56,9 @@ bool Pages::open() {
         sqlite3_file_control(connection, "main", SQLITE_FCNTL_FILE_POINTER, &file_) != SQLITE_OK || !file_ ||
         !file_->pMethods)
         return false;
+    // A log that lies beside a file counts whatever the file's head says.
+    Query mode = database_.query("PRAGMA main.journal_mode");
+    if (!mode.step() || mode.text(0) == "wal") return false;
     std::array<std::byte, 100> header;
     sqlite3_int64 size = 0;
     if (file_->pMethods->xFileSize(file_, &size) != SQLITE_OK ||
@@ -205,12 +208,13 @@ std::span<const std::byte> TreePath::payload(const Level& level, const Cell& cel
     const std::uint64_t even = least + (cell.size - least) % (usable - 4);
     const std::uint64_t here = even <= most ? even : least;
     if (here + 4 > left) refuse_page();
+    ++gathered_rows_;
     gathered_.assign(cell.payload, cell.payload + here);
     Pages::Page page;
     for (std::uint32_t next = four_bytes(cell.payload + here); gathered_.size() < cell.size;
          next = four_bytes(page.bytes)) {
-        // A page is of one row, and few rows have any; a row may be asked for again.
-        if (++gathered_pages_ / 64 > pages_.count()) refuse_page();
+        // A page is of one row, and few rows have any. A row may be asked for again, but then costs little each time.
+        if (++gathered_pages_ > std::uint64_t{64} * pages_.count() + 64 * gathered_rows_) refuse_page();
         page = pages_.read(next);
         const std::uint64_t more = std::min(cell.size - gathered_.size(), usable - 4);
         gathered_.insert(gathered_.end(), page.bytes + 4, page.bytes + 4 + more);

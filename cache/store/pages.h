@@ -166,7 +166,7 @@ protected:
 private:
     const std::byte* start(const Level& level, std::uint32_t cell) const;
     std::vector<std::byte> gathered_;
-    std::uint64_t gathered_pages_ = 0;
+    std::uint64_t gathered_pages_ = 0, gathered_rows_ = 0;
 };
 
 /// Rows of a table without rowids whose primary key begins with two numbers, in order.

@@ -24,9 +24,11 @@ struct MadeFile {
     Folder folder;
     fs::path path = folder / "made.db";
 
-    explicit MadeFile(const std::string& sql) {
+    /// reserved: bytes at the end of each page that SQLite leaves alone.
+    explicit MadeFile(const std::string& sql, int reserved = 0) {
         sqlite3* connection = nullptr;
         EXPECT_EQ(sqlite3_open(path.c_str(), &connection), SQLITE_OK);
+        EXPECT_EQ(sqlite3_file_control(connection, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved), SQLITE_OK);
         char* message = nullptr;
         EXPECT_EQ(sqlite3_exec(connection, sql.c_str(), nullptr, nullptr, &message), SQLITE_OK) << message;
         sqlite3_close(connection);
@@ -34,8 +36,7 @@ struct MadeFile {
     Database open() const { return Database::open(path, Database::Access::read, std::chrono::milliseconds{0}); }
 };
 
-constexpr const char* numbered = R"sql(
-PRAGMA page_size = 512;
+const std::string numbered = R"sql(
 CREATE TABLE pair (extra TEXT, b INTEGER, a INTEGER, c INTEGER, PRIMARY KEY (a, b, c)) WITHOUT ROWID;
 CREATE TABLE one (id INTEGER PRIMARY KEY, number INTEGER, ratio REAL, word TEXT, bytes BLOB);
 WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 4999)
@@ -47,9 +48,23 @@ INSERT INTO one SELECT i * i * i, CASE i % 5 WHEN 0 THEN NULL WHEN 1 THEN i % 2 
 INSERT INTO one VALUES (9223372036854775807, -9223372036854775807 - 1, 1e300, '', x'');
 DELETE FROM one WHERE id % 7 = 3;
 )sql";
+const std::string small_pages = "PRAGMA page_size = 512;" + numbered;
 
-TEST(Pages, ScansOfAPrefixGiveWhatAStatementGives) {
-    const MadeFile file{numbered};
+struct Shape {
+    const char* name;
+    const char* pragmas;
+    int reserved = 0;
+};
+class PagesOfAShape : public testing::TestWithParam<Shape> {};
+INSTANTIATE_TEST_SUITE_P(All, PagesOfAShape,
+                         testing::Values(Shape{"Smallest", "PRAGMA page_size = 512;"},
+                                         Shape{"Largest", "PRAGMA page_size = 65536;"},
+                                         Shape{"ThatAreMoved", "PRAGMA page_size = 1024; PRAGMA auto_vacuum = 1;"},
+                                         Shape{"WithReservedBytes", "PRAGMA page_size = 512;", 32}),
+                         [](const testing::TestParamInfo<Shape>& one) { return std::string{one.param.name}; });
+
+TEST_P(PagesOfAShape, ScansOfAPrefixGiveWhatAStatementGives) {
+    const MadeFile file{GetParam().pragmas + numbered, GetParam().reserved};
     Database database = file.open();
     const auto pages = Pages::of(database);
     ASSERT_NE(pages, nullptr);
@@ -74,8 +89,8 @@ TEST(Pages, ScansOfAPrefixGiveWhatAStatementGives) {
     EXPECT_EQ(met, 5005u);
 }
 
-TEST(Pages, RowsAreFoundByTheirRowidInAnyOrder) {
-    const MadeFile file{numbered};
+TEST_P(PagesOfAShape, RowsAreFoundByTheirRowidInAnyOrder) {
+    const MadeFile file{GetParam().pragmas + numbered, GetParam().reserved};
     Database database = file.open();
     const auto pages = Pages::of(database);
     ASSERT_NE(pages, nullptr);
@@ -109,7 +124,7 @@ TEST(Pages, RowsAreFoundByTheirRowidInAnyOrder) {
 }
 
 TEST(Pages, AreReadOnlyWhereTheyAreAllThatCounts) {
-    const MadeFile file{numbered};
+    const MadeFile file{small_pages};
     {
         Database memory = Database::in_memory();
         memory.execute("CREATE TABLE t (a)");
@@ -131,6 +146,41 @@ TEST(Pages, AreReadOnlyWhereTheyAreAllThatCounts) {
     const MadeFile logged{"PRAGMA journal_mode = WAL; CREATE TABLE t (a)"};
     Database database = logged.open();
     EXPECT_EQ(Pages::of(database), nullptr);
+}
+
+TEST(Pages, AreNotAllThatCountsBesideALogThatTheFileDoesNotName) {
+    const MadeFile logged{"PRAGMA journal_mode = WAL; CREATE TABLE t (word TEXT); INSERT INTO t VALUES ('old')"};
+    Database writer = Database::open(logged.path, Database::Access::write, std::chrono::milliseconds{0});
+    writer.execute("UPDATE t SET word = 'new'");  // in the log alone while the writer is open
+    const Folder folder;
+    const fs::path copy = folder / "copy.db";
+    fs::copy_file(logged.path, copy);
+    fs::copy_file(logged.path.string() + "-wal", copy.string() + "-wal");
+    std::fstream head{copy, std::ios::binary | std::ios::in | std::ios::out};
+    head.seekp(18).write("\1\1", 2);
+    head.close();
+    Database database = Database::open(copy, Database::Access::write, std::chrono::milliseconds{0});
+    {
+        Query word = database.query("SELECT word FROM t");
+        ASSERT_TRUE(word.step());
+        EXPECT_EQ(word.text(0), "new");
+    }
+    EXPECT_EQ(Pages::of(database), nullptr);
+}
+
+TEST(Pages, AnyNumberOfLooksAtOneLongRowIsRight) {
+    const MadeFile file{
+        "PRAGMA page_size = 512; CREATE TABLE t (id INTEGER PRIMARY KEY, word TEXT); "
+        "INSERT INTO t VALUES (1, hex(zeroblob(5000))), (2, 'short')"};
+    Database database = file.open();
+    const auto pages = Pages::of(database);
+    ASSERT_NE(pages, nullptr);
+    const std::array<std::string_view, 1> columns{"word"};
+    RowidLookup lookup{*pages, *RowLayout::of(*pages, "t", columns)};
+    for (int look = 0; look < 5000; ++look) {
+        ASSERT_EQ(lookup.find(1)->text(0).size(), 10000u);
+        ASSERT_EQ(lookup.find(2)->text(0), "short");
+    }
 }
 
 TEST(Pages, StayAsTheyAreUntilTheReaderIsDone) {
@@ -291,7 +341,7 @@ TEST(PagesOfRecords, OfAnyBytesAreReadOrRefused) {
 }
 
 TEST(PagesOfRecords, ATreeThatHoldsItselfEnds) {
-    const MadeFile file{numbered};
+    const MadeFile file{small_pages};
     std::ifstream in{file.path, std::ios::binary};
     std::string bytes{std::istreambuf_iterator<char>{in}, {}};
     const auto root = static_cast<std::size_t>([&] {
