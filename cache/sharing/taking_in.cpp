@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <exception>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -113,19 +114,36 @@ TakenIn take_in_one(Database& target, OpenedFile& file, const TakingInOptions& o
     target.execute("SAVEPOINT file");
     const std::int64_t id = begin_log(target, file, options.trust, std::time(nullptr));
     Intake intake{target, judge, options.trust, id};
+    // Rows are put while the file is read, whose failures are told as damage of the file: those of the target wait.
+    struct TargetFailed {};
+    std::exception_ptr failure;
+    const auto of_target = [&](const auto& work) {
+        try {
+            return work();
+        } catch (const DatabaseFailure&) {
+            failure = std::current_exception();
+            throw TargetFailed{};
+        }
+    };
     const auto sink = [&](IncomingRow& row, std::size_t number) {
-        count_row(report, number, row.source->value.op, intake.put(row), options);
+        const auto why = of_target([&] { return intake.put(row); });
+        count_row(report, number, row.source->value.op, why, options);
     };
     const auto refuse = [&](std::size_t number, const std::string& reason) {
         count_row(report, number, {}, reason, options);
     };
     TakenRows taken;
-    const auto all_read = [&] { taken = intake.finish(); };
-    if (file.database) {
-        read_database(*file.database, judge, sink, all_read);
-        file.database->require_soundness();
-    } else {
-        file.lines->read(judge, sink, refuse, all_read);
+    const auto all_read = [&] { taken = of_target([&] { return intake.finish(); }); };
+    try {
+        if (file.database) {
+            file.database->begin_checks();
+            read_database(*file.database, judge, sink, all_read);
+            file.database->require_soundness();
+        } else {
+            file.lines->read(judge, sink, refuse, all_read);
+        }
+    } catch (const TargetFailed&) {
+        std::rethrow_exception(failure);
     }
     report.added = taken.added;
     report.better = taken.better;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <string_view>
@@ -99,18 +100,27 @@ std::vector<std::byte> read_foreign_file(const fs::path& path, std::size_t most)
 }
 
 struct ForeignDatabase::Deadline {
-    std::chrono::steady_clock::time_point at;
+    std::chrono::seconds time;
+    std::chrono::steady_clock::time_point at = std::chrono::steady_clock::now() + time;
+    std::atomic<bool> stopped = false;  ///< the file is damaged, or nobody wants it any more
+    explicit Deadline(std::chrono::seconds most) : time{most} {}
     static int passed(void* self) noexcept {
-        return std::chrono::steady_clock::now() > static_cast<Deadline*>(self)->at ? 1 : 0;
+        const auto& deadline = *static_cast<Deadline*>(self);
+        return deadline.stopped || std::chrono::steady_clock::now() > deadline.at ? 1 : 0;
     }
 };
+
+ForeignDatabase::Stop::~Stop() {
+    if (deadline) deadline->stopped = true;
+}
 
 /// Two connections may read the same bytes, since neither writes.
 ForeignDatabase::ForeignDatabase(std::vector<std::byte> bytes, std::string name, const Limits& limits)
     : bytes_{std::move(bytes)},
-      deadline_{std::make_shared<Deadline>(Deadline{std::chrono::steady_clock::now() + limits.time})},
+      deadline_{std::make_shared<Deadline>(limits.time)},
       name_{std::move(name)},
-      database_{Database::in_memory()} {}
+      database_{Database::in_memory()},
+      stop_{deadline_} {}
 
 void ForeignDatabase::require_settled(const fs::path& path) {
     for (const char* companion : {"-wal", "-journal"}) {
@@ -140,11 +150,15 @@ ForeignDatabase ForeignDatabase::of(std::vector<std::byte> bytes, std::string na
                           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
                       });
     if (!word) throw refused_file(foreign.name_, "its db_uuid is none");
-    const std::span<const std::byte> whole{foreign.bytes_};
-    foreign.checks_ = std::async(std::launch::async | std::launch::deferred, [whole, deadline = foreign.deadline_] {
-                          return checked(whole, deadline);
-                      }).share();
     return foreign;
+}
+
+void ForeignDatabase::begin_checks() {
+    deadline_->at = std::chrono::steady_clock::now() + deadline_->time;
+    const std::span<const std::byte> whole{bytes_};
+    checks_ = std::async(std::launch::async | std::launch::deferred, [whole, deadline = deadline_] {
+                  return checked(whole, deadline);
+              }).share();
 }
 
 Database ForeignDatabase::guarded(std::span<const std::byte> bytes, Deadline& deadline) {
@@ -182,8 +196,11 @@ ForeignDatabase::Checks ForeignDatabase::checked(std::span<const std::byte> byte
                                                  const std::shared_ptr<Deadline>& deadline) {
     try {
         const std::string found = guarded(bytes, *deadline).text_of("PRAGMA quick_check(1)");
-        return {.damage = found == "ok" ? "" : found};
+        if (found == "ok") return {};
+        deadline->stopped = true;
+        return {.damage = found};
     } catch (const DatabaseFailure& failure) {
+        deadline->stopped = true;
         return {.damage = failure.what(), .timed_out = (failure.code() & 0xff) == SQLITE_INTERRUPT};
     }
 }
@@ -207,9 +224,9 @@ void ForeignDatabase::require_soundness() const {
 }
 
 void ForeignDatabase::throw_unreadable(const DatabaseFailure& failure) const {
+    if (checks_.valid()) require_soundness();  // which can say more, and may have ended the reading
     if ((failure.code() & 0xff) == SQLITE_INTERRUPT)
         throw refused_file(name_, "reading it takes longer than its size can explain");
-    if (checks_.valid()) require_soundness();  // which can say more
     throw refused_file(name_, fmt::format("it is damaged: {}", failure.what()));
 }
 

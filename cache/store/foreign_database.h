@@ -39,8 +39,11 @@ public:
     Database& database() noexcept { return database_; }
     const std::string& name() const noexcept { return name_; }
     const std::string& sha256() const noexcept { return sha256_; }  ///< of the whole file
-    /// A thread of its own checks the file's structure while its rows are read, since that takes as long as reading
-    /// them. Waits for it; throws Error{usage} where the file is damaged: then nothing that was read counts.
+    /// The time that SQLite may take counts from here anew, and a thread of its own begins to check the file's
+    /// structure while its rows are read, since that takes as long as reading them. What it finds ends the reading.
+    void begin_checks();
+    /// Waits for what begin_checks began; throws Error{usage} where the file is damaged: then nothing that was read
+    /// counts.
     void require_soundness() const;
     const std::string& uuid() const noexcept { return uuid_; }  ///< as it says of itself
     /// What reads it, with a failure of SQLite, also the time limit's, as an Error{usage}.
@@ -54,7 +57,7 @@ public:
     }
 
 private:
-    struct Deadline;
+    struct Deadline;  ///< what both connections' progress handlers look at
     /// What the thread finds; damage: empty where there is none.
     struct Checks {
         std::string damage{};
@@ -70,7 +73,15 @@ private:
     std::shared_ptr<Deadline> deadline_;  ///< SQLite holds its address
     std::string name_, sha256_, uuid_;
     Database database_;
-    std::shared_future<Checks> checks_;  ///< last, so that it is waited for before the bytes go
+    std::shared_future<Checks> checks_;  ///< behind the bytes, so that it is waited for before they go
+    /// Ends the check of a file that nobody wants any more; goes first.
+    struct Stop {
+        std::shared_ptr<Deadline> deadline;
+        explicit Stop(std::shared_ptr<Deadline> of) : deadline{std::move(of)} {}
+        Stop(Stop&&) = default;
+        Stop& operator=(Stop&&) = default;
+        ~Stop();
+    } stop_;
 };
 
 }  // namespace autotune
