@@ -65,6 +65,11 @@ int run_db_prune(const PruneFlags& flags, const Request& given, Console& console
                                               {"runs", gone.runs},
                                               {"problems", gone.problems},
                                               {"configs", gone.configs}}));
+    if (gone.not_removed > 0)
+        console.note(
+            fmt::format("{} damaged and cannot be removed from the file",
+                        gone.not_removed == 1 ? "1 record is" : fmt::format("{} records are", gone.not_removed)),
+            "autotune db salvage BROKEN.db NEW.db");
     if (!flags.dry_run) console.note("the file keeps its size until it is compacted", "autotune db compact");
     return 0;
 }

@@ -274,10 +274,11 @@ void Contest::settle(const Key& key, const Rows& rows) {
         if (one != best) insert(db_, S{}, one->row, one->import, Or::replace, true);
 }
 
-void Contest::remove(const RecordKey& key) {
+bool Contest::remove(const RecordKey& key) {
     auto rows = contenders(key);
     std::erase_if(rows, [](const auto& one) { return one.stands; });
     settle(key, rows);
+    return !rows.empty() || db_.changes() > 0;
 }
 
 template <class Key, class Front>

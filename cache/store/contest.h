@@ -45,8 +45,9 @@ enum class Put { added, better, beside, not_better };
 
 /// Where rows of one key compete, within a transaction. The best by compare() stands in its table, where readers look.
 /// The best that each import brought waits beside it, and so does the best of this store's own where an import's is
-/// better, so that an import can be taken out as if it had never been. What is put here ends what is not better than
-/// it, of all imports. `import`: the number of the import that brings a row; 0: this store itself.
+/// better, so that an import can be taken out as if it had never been. A row of this
+/// store deletes every import's row that is not better. `import`: the number of the import that brings a row; 0: this
+/// store itself.
 /// Of predictions those of own runs go first, then the faster, the smaller config, the checked one, the smaller run.
 class Contest {
 public:
@@ -60,8 +61,8 @@ public:
     bool stands(const RecordRow& row);
     bool stands(const PredictionRow& row);
 
-    /// Removes the row that stands, and the next best stands.
-    void remove(const RecordKey& key);
+    /// Removes the row that stands, and the next best stands; false: there was none.
+    bool remove(const RecordKey& key);
     /// Removes what a search ends whose best is `front`: what is here of its own, and what is not better of imports.
     void make_room(const std::vector<RecordKey>& keys, const Record& front);
     void make_room(const std::vector<PredictionKey>& keys, std::int64_t front_ns);

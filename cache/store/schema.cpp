@@ -160,8 +160,8 @@ CREATE TABLE import_log (
 )sql";
 
 /// Who brought a row: 0, this store itself; else an import, by its number. Of those that compete for a key the best
-/// stands in its table, and the others wait in the one of that name with _beside. Their key stands in front: of another
-/// place SQLite 3.40's integrity_check tells NULLs that are none.
+/// stands in its table, and the others wait in the one of that name with _beside. Key columns come first,
+/// since SQLite 3.40's integrity_check reports false NULLs otherwise.
 constexpr char tune_additions_2[] = R"sql(
 ALTER TABLE run ADD COLUMN import INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE record ADD COLUMN import INTEGER NOT NULL DEFAULT 0;

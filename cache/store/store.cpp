@@ -178,11 +178,12 @@ void Store::Impl::recover(bool in_trials) {
     }
 }
 
-void Store::Impl::remove(const RecordKey& key) { Contest{tune()}.remove(key); }
+bool Store::Impl::remove(const RecordKey& key) { return Contest{tune()}.remove(key); }
+
+bool Store::Impl::remove_if_damaged(const RecordKey& key) { return !record_at(tune(), key) && remove(key); }
 
 void Store::Impl::remove_broken() {
-    for (const RecordKey& key : broken)
-        if (!record_at(tune(), key)) remove(key);
+    for (const RecordKey& key : broken) remove_if_damaged(key);
     broken.clear();
 }
 

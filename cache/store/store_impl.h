@@ -72,7 +72,10 @@ struct Store::Impl {
     void recover(bool in_trials);
     std::size_t put_rows(std::span<const Record> records);
     std::size_t put(std::span<const Record> records);
-    void remove(const RecordKey& key);
+    /// Removes the row that stands at the key; false: there is none.
+    bool remove(const RecordKey& key);
+    /// The same, unless that row is sound: where a key is damaged it names another row.
+    bool remove_if_damaged(const RecordKey& key);
     void remove_broken();
     void count_generation() { tune().query("UPDATE meta SET value = value + 1 WHERE key = 'generation'").run(); }
     void absorb_spools();

@@ -56,18 +56,35 @@ bool is_known(const Today& today, std::string_view op) {
     return std::ranges::any_of(today.templates, [&](const TemplateIdentity& t) { return t.op == op; });
 }
 
-/// Records that a rule names.
-std::vector<RecordKey> doomed_records(Database& tune, const PruneRules& rules, const Today& today,
-                                      std::int64_t before) {
-    std::vector<RecordKey> keys;
+struct DoomedRecords {
+    std::vector<RecordKey> named;    ///< by a rule
+    std::vector<RecordKey> damaged;  ///< their keys may be, too
+};
+DoomedRecords doomed_records(Database& tune, const PruneRules& rules, const Today& today, std::int64_t before) {
+    DoomedRecords doomed;
     scan_records(
         tune, {.with_problem = false}, today,
         [&](const RecordView& view) {
             const bool stale = rules.stale && !view.stale.empty() && is_known(today, view.source->op);
-            if (stale || (rules.older_than && view.tuned_at < before)) keys.push_back(view.id);
+            if (stale || (rules.older_than && view.tuned_at < before)) doomed.named.push_back(view.id);
         },
-        [&](const RecordKey& key) { keys.push_back(key); });
-    return keys;
+        [&](const RecordKey& key) { doomed.damaged.push_back(key); });
+    return doomed;
+}
+
+/// In the place of a removed row the next of its key may stand, and be doomed as well. A damaged key may lead to a
+/// sound row, which stays, or to none.
+void remove_records(Store::Impl& impl, const PruneRules& rules, const Today& today, std::int64_t before, Pruned& out) {
+    out.records = 0;
+    for (;;) {
+        const DoomedRecords doomed = doomed_records(impl.tune(), rules, today, before);
+        std::size_t removed = 0;
+        for (const RecordKey& key : doomed.named) removed += impl.remove(key) ? 1 : 0;
+        for (const RecordKey& key : doomed.damaged) removed += impl.remove_if_damaged(key) ? 1 : 0;
+        out.records += removed;
+        out.not_removed = doomed.named.size() + doomed.damaged.size() - removed;
+        if (removed == 0) break;
+    }
 }
 
 /// A "wrong result" dies with its template.
@@ -201,13 +218,7 @@ Pruned Upkeep::prune(const PruneRules& rules, const Today& today, bool dry_run) 
     });
     in_transaction(false, [&] {
         Database& db = impl.tune();
-        out.records = 0;
-        for (;;) {  // in the place of each the next of its key may stand, and be doomed as well
-            const std::vector<RecordKey> keys = doomed_records(db, rules, today, before);
-            if (keys.empty()) break;
-            out.records += keys.size();
-            for (const RecordKey& key : keys) impl.remove(key);
-        }
+        remove_records(impl, rules, today, before, out);
         impl.broken.clear();
         out.negatives = remove_gone_negatives(db, today);
         remove_orphans(db, runs_with_trials, out);

@@ -273,6 +273,45 @@ TEST_F(UpkeepOfAFile, RefusalsOfTemplatesThatAreGoneGo) {
     EXPECT_EQ(count("negative"), 0u);
 }
 
+// Goal: a record whose key is damaged neither keeps pruning busy for ever nor costs the sound one that it names.
+// Method: one bit of the number of a record's problem is flipped where it lies in its page, so that it names another.
+TEST_F(UpkeepOfAFile, ADamagedKeyEndsThePruningAndCostsNoSoundRecord) {
+    {
+        Store store = open();
+        std::vector<Record> many;
+        for (std::int64_t n = 0; n < 100; ++n) many.push_back(record(n, 10.0));
+        store.put(many);
+    }
+    std::string bytes = file_bytes(path());
+    const std::string row_5{"\x05\x0d\x27\x10\x27\x10"};  // the problem, the compiler's major version, 10,000 ns
+    const std::size_t at = bytes.find(row_5);
+    ASSERT_NE(at, std::string::npos);
+    ASSERT_EQ(bytes.find(row_5, at + 1), std::string::npos);
+    bytes[at] = 69;
+    put_bytes(path(), bytes);
+    ASSERT_FALSE(faults_of(path()).empty());
+    const auto sound = [&] { return read().records({}, today()).size(); };
+    ASSERT_EQ(sound(), 99u);
+    Store store = open();
+    const Pruned gone = Upkeep{store}.prune({.trials = true}, today(), false);
+    EXPECT_EQ(gone.records, 0u);
+    EXPECT_EQ(gone.not_removed, 1u);
+    EXPECT_EQ(sound(), 99u);
+    const Salvaged saved = salvage(path(), folder_ / "new.db");
+    EXPECT_EQ(saved.records, 99u);
+    EXPECT_EQ(faults_of(folder_ / "new.db"), std::vector<std::string>{});
+}
+
+TEST_F(UpkeepOfAFile, PruningRemovesADamagedRecord) {
+    searched(1024);
+    change(path(), "UPDATE record SET time_ns = time_ns + 1 WHERE rank = 1");
+    Store store = open();
+    const Pruned gone = Upkeep{store}.prune({.trials = true}, today(), false);
+    EXPECT_EQ(gone.records, 1u);
+    EXPECT_EQ(gone.not_removed, 0u);
+    EXPECT_EQ(faults_of(path()), std::vector<std::string>{});
+}
+
 // -- compact
 
 TEST_F(UpkeepOfAFile, CompactingGivesBackWhatPruningFreed) {
