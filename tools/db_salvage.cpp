@@ -26,6 +26,8 @@ int run_db_salvage(const SalvageFlags& flags, Console& console) {
         "copied to '{}': {}, {}, {}, {} with {}", shown(flags.to), format_count(s.records, "record", "records"),
         format_count(s.predictions, "prediction", "predictions"), format_count(s.negatives, "refusal", "refusals"),
         format_count(s.runs, "search", "searches"), format_count(s.trials, "trial", "trials")));
+    if (s.waiting > 0)
+        console.result(fmt::format("and {} beside them", format_count(s.waiting, "row that waits", "rows that wait")));
     if (s.unreadable > 0)
         console.result(fmt::format("left out, since their checksums or parts fail: {}",
                                    format_count(s.unreadable, "row", "rows")));

@@ -226,6 +226,12 @@ std::vector<std::string> Store::check() const {
             [&](const RecordKey& key) {
                 faults.push_back(fmt::format("the checksum of record {} fails", key.text()));
             });
+        scan_records(
+            impl_->tune(), {}, {}, [](const RecordView&) {},
+            [&](const RecordKey& key) {
+                faults.push_back(fmt::format("the checksum of a row that waits beside record {} fails", key.text()));
+            },
+            Seat::beside);
         const std::vector<std::string> of_trials = faults_of_trials(impl_->trials());
         faults.insert(faults.end(), of_trials.begin(), of_trials.end());
         return faults;

@@ -31,6 +31,9 @@ std::optional<std::int64_t> problem_id(Database& database, const RecordQuery& qu
                                std::span<const std::byte>{query.problem_key});
 }
 
+/// Not in schema 1, which is read as it is where a file is too broken to be brought up to date.
+bool tells_imports(Database& database) { return database.integer_of("PRAGMA user_version").value_or(0) > 1; }
+
 /// Why rows of a template and an environment are stale: worked out once a pair.
 class Staleness {
 public:
@@ -251,13 +254,14 @@ private:
 };
 
 constexpr std::string_view problem_text = ", p.text_json";
-constexpr std::string_view record_tables =
-    " FROM record r JOIN problem p ON p.id = r.problem WHERE r.device = ?1 AND r.template = ?2";
 
-/// Of rows of one device and template, for further conditions.
-std::string select_records(bool with_text) {
-    return fmt::format("SELECT r.{}, p.key{}{}", fmt::join(record_columns, ", r."), with_text ? problem_text : "",
-                       record_tables);
+/// Of rows of one device and template, for further conditions. The last column is who brought a row.
+std::string select_records(Database& database, bool with_text, Seat seat) {
+    return fmt::format(
+        "SELECT r.{}, p.key{}, {} FROM record{} r JOIN problem p ON p.id = r.problem WHERE r.device = ?1 AND "
+        "r.template = ?2",
+        fmt::join(record_columns, ", r."), with_text ? problem_text : "", tells_imports(database) ? "r.import" : "0",
+        seat == Seat::beside ? "_beside" : "");
 }
 
 /// The view of the row that stands at the query; false: its checksum or one of its parts fails.
@@ -314,14 +318,14 @@ void scan_pages(RecordPages& pages, std::span<const std::int64_t> devices, std::
 }
 
 void scan_predictions(Database& database, const RecordQuery& query, const Today& today,
-                      const std::function<void(const RecordView&)>& sink) {
+                      const std::function<void(const RecordView&)>& sink, Seat seat) {
     Entities entities{database};
     Staleness staleness{today};
     std::map<std::pair<std::int64_t, std::int64_t>, SharedParts> shared_by;
-    Query row = database.query(
+    Query row = database.query(fmt::format(
         "SELECT d.template, d.problem, d.model_version, d.rank, d.config, d.time_ns, d.checked, d.run, p.key, "
-        "p.text_json "
-        "FROM predicted d JOIN problem p ON p.id = d.problem WHERE ?1 IN ('', p.op)");
+        "p.text_json, {} FROM predicted{} d JOIN problem p ON p.id = d.problem WHERE ?1 IN ('', p.op)",
+        tells_imports(database) ? "d.import" : "0", seat == Seat::beside ? "_beside" : ""));
     row.bind(query.op);
     while (row.step()) {
         const auto key = row.blob(8);
@@ -343,7 +347,8 @@ void scan_predictions(Database& database, const RecordQuery& query, const Today&
                         .tuned_at = run->info.ended,
                         .verified = row.integer(6) != 0 ? Verified::checked : Verified::elsewhere,
                         .predicted = true,
-                        .model_version = row.text(2)};
+                        .model_version = row.text(2),
+                        .import = row.integer(10)};
         SharedParts& shared =
             shared_by.try_emplace({run->device, view.id.source}, entities, staleness, run->device, view.id.source)
                 .first->second;
@@ -359,8 +364,8 @@ void scan_predictions(Database& database, const RecordQuery& query, const Today&
 
 void scan_records(Database& database, const RecordQuery& query, const Today& today,
                   const std::function<void(const RecordView&)>& sink,
-                  const std::function<void(const RecordKey&)>& broken) {
-    if (query.predicted) return scan_predictions(database, query, today, sink);
+                  const std::function<void(const RecordKey&)>& broken, Seat seat) {
+    if (query.predicted) return scan_predictions(database, query, today, sink, seat);
     const auto devices = ids_of(database, "SELECT id FROM device WHERE ?1 IN ('', fp)", query.device_fp);
     const auto sources = ids_of(database, "SELECT id FROM template WHERE ?1 IN ('', op)", query.op);
     std::optional<std::int64_t> problem;
@@ -370,10 +375,10 @@ void scan_records(Database& database, const RecordQuery& query, const Today& tod
     }
     Entities entities{database};
     Staleness staleness{today};
-    if (!query.with_problem && !problem)
+    if (!query.with_problem && !problem && seat == Seat::standing)
         if (const auto pages = RecordPages::of(database))
             return scan_pages(*pages, devices, sources, entities, staleness, sink, broken);
-    const std::string sql = select_records(query.with_problem) + (problem ? " AND r.problem = ?3" : "");
+    const std::string sql = select_records(database, query.with_problem, seat) + (problem ? " AND r.problem = ?3" : "");
     for (const std::int64_t device : devices)
         for (const std::int64_t source : sources) {
             SharedParts shared{entities, staleness, device, source};
@@ -384,6 +389,7 @@ void scan_records(Database& database, const RecordQuery& query, const Today& tod
                 row.bind(device, source);
             while (row.step()) {
                 RecordView view{.id = {.device = device, .source = source}, .default_ns = {}};
+                view.import = row.integer(query.with_problem ? 20 : 19);
                 if (read_record(row, shared, query.with_problem, view))
                     sink(view);
                 else
@@ -393,15 +399,16 @@ void scan_records(Database& database, const RecordQuery& query, const Today& tod
 }
 
 void scan_problem(Database& database, const RecordKey& id, const std::function<void(const RecordView&)>& sink,
-                  const std::function<void(const RecordKey&)>& broken) {
+                  const std::function<void(const RecordKey&)>& broken, Seat seat) {
     Entities entities{database};
     const Today nothing;
     Staleness staleness{nothing};
     SharedParts shared{entities, staleness, id.device, id.source};
-    Query row = database.query(select_records(true) + " AND r.problem = ?3");
+    Query row = database.query(select_records(database, true, seat) + " AND r.problem = ?3");
     row.bind(id.device, id.source, id.problem);
     while (row.step()) {
         RecordView view{.id = {.device = id.device, .source = id.source}, .default_ns = {}};
+        view.import = row.integer(20);
         if (read_record(row, shared, true, view))
             sink(view);
         else
@@ -410,7 +417,7 @@ void scan_problem(Database& database, const RecordKey& id, const std::function<v
 }
 
 std::optional<Record> record_at(Database& database, const RecordKey& key) {
-    Query row = database.query(select_records(true) +
+    Query row = database.query(select_records(database, true, Seat::standing) +
                                " AND r.problem = ?3 AND r.nvrtc_major = ?4 AND r.nvrtc_minor = ?5 AND r.rank = ?6");
     row.bind(key.device, key.source, key.problem, key.nvrtc_major, key.nvrtc_minor, key.rank);
     if (!row.step()) return std::nullopt;

@@ -335,8 +335,8 @@ Interning::Part Interning::run(const Record& record, const Subject& subject) {
         run_ = {.id = database_.integer_of("SELECT id FROM run WHERE uuid = ?", uuid).value_or(0), .crc = crc32(uuid)};
         if (run_.id == 0)
             run_.id = insert_run(database_, record.run, subject.device, subject.environment, subject.problem,
-                                 record.predicted);
-        else  // an import may have brought it before
+                                 record.predicted, import_);
+        else if (import_ == 0)  // an import may have brought it before
             database_.query("UPDATE run SET import = 0 WHERE id = ? AND import <> 0").bind(run_.id).run();
         run_uuid_ = uuid;
     }
@@ -351,7 +351,8 @@ public:
         const Record* record;
         Interning::Subject subject;
     };
-    FedRuns(std::span<const Row> rows, std::int64_t first_id) : rows_{rows}, first_id_{first_id} {}
+    FedRuns(std::span<const Row> rows, std::int64_t first_id, std::int64_t import)
+        : rows_{rows}, first_id_{first_id}, import_{import} {}
     std::size_t count() const noexcept override { return rows_.size(); }
     std::int64_t mark(std::size_t row) const noexcept override { return id(row); }
     std::int64_t id(std::size_t row) const noexcept { return first_id_ + static_cast<std::int64_t>(row); }
@@ -408,13 +409,13 @@ public:
             case 21:
                 return number(record->predicted ? 1 : 0);
             default:
-                return number(0);  // the import
+                return number(import_);
         }
     }
 
 private:
     std::span<const Row> rows_;
-    std::int64_t first_id_;
+    std::int64_t first_id_, import_;
 };
 
 }  // namespace
@@ -435,7 +436,7 @@ std::vector<Interning::Part> Interning::runs(std::span<const Record> records, st
     if (distinct.size() <= few || last < 0 || last > largest_id) {
         for (const auto& [record, subject] : distinct) of_distinct.push_back(run(*record, subject));
     } else {
-        const FedRuns rows{distinct, last + 1};
+        const FedRuns rows{distinct, last + 1, import_};
         for (std::size_t i = 0; i < distinct.size(); ++i)
             of_distinct.push_back({.id = rows.id(i), .crc = crc32(distinct[i].record->run.uuid)});
         const std::vector<std::size_t> met =

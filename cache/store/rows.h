@@ -55,7 +55,8 @@ std::string model_of(const DeviceIdentity& device);
 /// The parts of many records, each interned once. For one transaction: a rolled back one makes its ids void.
 class Interning {
 public:
-    explicit Interning(Database& database) : database_{database} {}
+    /// import: the number of the one that brings the records; 0: none.
+    explicit Interning(Database& database, std::int64_t import = 0) : database_{database}, import_{import} {}
     struct Part {
         std::int64_t id = 0;
         std::uint32_t crc = 0;  ///< of CrcParts
@@ -77,6 +78,7 @@ private:
     Part run(const Record& record, const Subject& subject);
 
     Database& database_;
+    std::int64_t import_;
     std::unordered_map<std::string, Part> devices_, sources_, configs_;
     std::vector<std::pair<Environment, Part>> environments_;
     std::string name_, run_uuid_;
@@ -121,13 +123,16 @@ private:
     Cache<RunRow> runs_;
 };
 
+/// Rows that stand, where readers look, or those that wait beside them: contest.h.
+enum class Seat { standing, beside };
+
 /// Every record of the query whose checksum holds; `broken` gets the keys of those whose does not.
 void scan_records(Database& database, const RecordQuery& query, const Today& today,
                   const std::function<void(const RecordView&)>& sink,
-                  const std::function<void(const RecordKey&)>& broken);
+                  const std::function<void(const RecordKey&)>& broken, Seat seat = Seat::standing);
 /// The same of one device, template and problem, by their ids in `id`.
 void scan_problem(Database& database, const RecordKey& id, const std::function<void(const RecordView&)>& sink,
-                  const std::function<void(const RecordKey&)>& broken);
+                  const std::function<void(const RecordKey&)>& broken, Seat seat = Seat::standing);
 /// The row at a key, which may hold anything; nullopt when it is absent or broken.
 std::optional<Record> record_at(Database& database, const RecordKey& key);
 /// Of a view with its problem.

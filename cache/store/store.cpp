@@ -215,10 +215,10 @@ bool is_here(Contest& contest, const Row& row, Put became) {
 }  // namespace
 
 /// Each row is the maximum of what competes for its key, so any order and any repetition end in the same rows.
-std::size_t Store::Impl::put_rows(std::span<const Record> records) {
+std::size_t Store::Impl::put_rows(std::span<const Record> records, std::int64_t import) {
     constexpr std::size_t rows_at_once = 512;
     Database& db = tune();
-    Interning interned{db};
+    Interning interned{db, import};
     Contest contest{db};
     std::size_t standing = 0;
     std::vector<RecordRow> rows;
@@ -249,7 +249,7 @@ std::size_t Store::Impl::put_rows(std::span<const Record> records) {
                                         .time_ns = nanoseconds(record.time_us),
                                         .checked = record.verified != Verified::elsewhere,
                                         .run = run.id};
-                standing += is_here(contest, row, contest.put(row)) ? 1 : 0;
+                standing += is_here(contest, row, contest.put(row, import)) ? 1 : 0;
                 continue;
             }
             const RecordKey key{.device = device.id,
@@ -265,7 +265,7 @@ std::size_t Store::Impl::put_rows(std::span<const Record> records) {
                                  .run = run.crc};
             rows.push_back(row_of(record, key, config.id, run.id, crc_of(record, parts)));
         }
-        const std::vector<Put> became = contest.put(rows);
+        const std::vector<Put> became = contest.put(rows, import);
         for (std::size_t i = 0; i < rows.size(); ++i) standing += is_here(contest, rows[i], became[i]) ? 1 : 0;
     }
     return standing;

@@ -113,7 +113,8 @@ struct RecordView {
     std::string_view model_version{};
     std::string_view stale{};  ///< empty: fresh
     std::uint32_t crc = 0;
-    OrderKey order{};  ///< compare() puts the better first
+    std::int64_t import = 0;  ///< the number of the one that brought it; 0: none, or a scan without problems
+    OrderKey order{};         ///< compare() puts the better first
 };
 
 /// A config that must not be dispatched, and why.

@@ -70,7 +70,8 @@ struct Store::Impl {
         }
     }
     void recover(bool in_trials);
-    std::size_t put_rows(std::span<const Record> records);
+    /// import: the number of the one that brings them; 0: none.
+    std::size_t put_rows(std::span<const Record> records, std::int64_t import = 0);
     std::size_t put(std::span<const Record> records);
     /// Removes the row that stands at the key; false: there is none.
     bool remove(const RecordKey& key);

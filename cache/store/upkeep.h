@@ -53,6 +53,7 @@ struct Compacted {
 
 struct Salvaged {
     std::size_t records = 0, predictions = 0, negatives = 0, runs = 0, trials = 0;  ///< copied
+    std::size_t waiting = 0;     ///< copied: records and predictions that wait beside others, of imports or behind one
     std::size_t unreadable = 0;  ///< rows that were met and whose checksum or parts fail
     bool cut_off = false;        ///< pages are missing or broken, so there may have been more rows
 };

@@ -11,6 +11,7 @@
 
 #include "autotune/error.h"
 #include "cache/store/file.h"
+#include "cache/store/upkeep.h"
 #include "tests/cache/sharing_samples.h"
 
 namespace autotune {
@@ -131,6 +132,71 @@ private:
     int next_ = 0;
     std::size_t reverts_ = 0;
 };
+
+// Goal: what is saved of a broken file can do what the file could: its imports are taken out of it, and what waits
+// behind them comes back. Method: the same imports, merges and searches as above in a file, and a copy of it by
+// salvage.
+TEST(Salvage, KeepsWhatWaitsAndWhoBroughtIt) {
+    std::size_t waiting = 0;
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+        SCOPED_TRACE(seed);
+        std::mt19937_64 random{seed};
+        const auto files = random_files(random, 4);
+        const Folder folder;
+        Store store = Store::open({.path = folder / "tune.db"});
+        for (std::size_t file = 0; file < files.size(); ++file) {
+            Event event{.kind = file % 2 ? Event::Kind::merge : Event::Kind::import, .file = file};
+            happen(store, event, files);
+            std::vector<Record> own;
+            for (int i = 0; i < 10; ++i) own.push_back(random_record(random, "of here " + std::to_string(file)));
+            store.put(own);
+        }
+        const Salvaged saved = salvage(folder / "tune.db", folder / "new.db");
+        waiting += saved.waiting;
+        EXPECT_EQ(saved.unreadable, 0u);
+        EXPECT_EQ(faults_of(folder / "new.db"), std::vector<std::string>{});
+        Store copy = Store::open({.path = folder / "new.db"});
+        EXPECT_EQ(exported(copy), exported(store));
+        const auto here = imports(store), there = imports(copy);
+        ASSERT_EQ(here.size(), there.size());
+        for (std::size_t i = 0; i < here.size(); ++i) {
+            EXPECT_EQ(there[i].sha256, here[i].sha256);
+            EXPECT_EQ(there[i].standing, here[i].standing);
+            EXPECT_EQ(there[i].beside, here[i].beside);
+            revert_import(store, here[i].id, false);
+            revert_import(copy, here[i].id, false);
+            EXPECT_EQ(exported(copy), exported(store)) << i;
+        }
+    }
+    EXPECT_GT(waiting, 0u);
+}
+
+TEST(Salvage, LetsWhatWaitsStandWhereTheBetterIsDamaged) {
+    const Folder folder;
+    {
+        Store store = Store::open({.path = folder / "tune.db"});
+        store.put(std::vector{shared_record(1024, 60.0, "own")});
+        take(store, database_bytes({shared_record(1024, 50.0, "merged")}), Trust::own);
+        EXPECT_TRUE(store.check().empty());
+        store.transact([](Database& db) { db.execute("UPDATE record SET time_ns = time_ns + 1"); });
+    }
+    const Salvaged saved = salvage(folder / "tune.db", folder / "new.db");
+    EXPECT_EQ(saved.unreadable, 1u);
+    EXPECT_EQ(saved.waiting, 1u);
+    const auto records = Store::open({.path = folder / "new.db", .mode = Store::Mode::read}).records({}, {});
+    ASSERT_EQ(records.size(), 1u);
+    EXPECT_DOUBLE_EQ(records[0].time_us, 60.0);
+}
+
+TEST(Check, FindsARowThatWaitsAndIsDamaged) {
+    Store store = Store::in_memory();
+    store.put(std::vector{shared_record(1024, 60.0, "own")});
+    take(store, database_bytes({shared_record(1024, 50.0, "merged")}), Trust::own);
+    store.transact([](Database& db) { db.execute("UPDATE record_beside SET time_ns = time_ns + 1"); });
+    const auto faults = store.check();
+    ASSERT_EQ(faults.size(), 1u);
+    EXPECT_NE(faults[0].find("a row that waits beside record"), std::string::npos) << faults[0];
+}
 
 TEST(Revert, LeavesADatabaseAsIfTheImportHadNeverBeen) {
     std::size_t reverts = 0;
