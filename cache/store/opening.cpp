@@ -97,10 +97,10 @@ Created create_file(const fs::path& path, const char* schema, const std::string&
 std::string read_uuid(Database& database) { return database.text_of("SELECT value FROM meta WHERE key = 'db_uuid'"); }
 
 /// A reader cannot roll back what a killed writer left: a writer has to. It changes nothing that was committed.
-void roll_back_leftover(const fs::path& path, std::chrono::milliseconds patience) {
-    if (const auto why = shared_folders_are_allowed() ? std::nullopt : untrusted(path))
+void roll_back_leftover(const fs::path& path, const Store::Options& options) {
+    if (const auto why = options.allow_shared_folder ? std::nullopt : untrusted(path))
         throw DatabaseFailure{SQLITE_CANTOPEN, *why};
-    Database database = Database::open(path, Database::Access::write, patience);
+    Database database = Database::open(path, Database::Access::write, options.patience);
     read_uuid(database);
 }
 
@@ -132,10 +132,9 @@ Database read_without_log(const fs::path& path, const char* schema) {
     return database;
 }
 
-Database open_file(const fs::path& path, const char* schema, Database::Access access,
-                   std::chrono::milliseconds patience) {
+Database open_file(const fs::path& path, const char* schema, Database::Access access, const Store::Options& options) {
     try {
-        Database database = Database::open(path, access, patience);
+        Database database = Database::open(path, access, options.patience);
         require_our_schema(database, schema);
         read_uuid(database);
         return database;
@@ -146,8 +145,8 @@ Database open_file(const fs::path& path, const char* schema, Database::Access ac
         if (unwritable && access == Database::Access::read && probe(path).write_ahead_log)
             return read_without_log(path, schema);
         if (failure.code() != SQLITE_READONLY_ROLLBACK && failure.code() != SQLITE_READONLY_RECOVERY) throw;
-        roll_back_leftover(path, patience);
-        Database database = Database::open(path, access, patience);
+        roll_back_leftover(path, options);
+        Database database = Database::open(path, access, options.patience);
         require_our_schema(database, schema);
         return database;
     }
@@ -288,7 +287,7 @@ private:
             throw DatabaseFailure{SQLITE_CANTOPEN, fmt::format("'{}-journal' is another user's", name())};
         const auto access = wants_write() ? Database::Access::write : Database::Access::read;
         if (found.schema < schema_version && wants_write()) migrate_file(out_.path, false, options_.patience, steps_);
-        out_.tune = open_file(out_.path, tune_schema, access, options_.patience);
+        out_.tune = open_file(out_.path, tune_schema, access, options_);
         if (wants_write()) choose_journal(out_.tune);
         if (schema_of(out_.tune) < schema_version) {  // a reader writes nothing, so it brings a copy up to date
             out_.on_disk = std::move(out_.tune);
@@ -307,10 +306,11 @@ private:
     void open_trials(Database::Access access) {
         const fs::path path = trials_path(out_.path);
         const std::string uuid = read_uuid(out_.tune);
-        const auto distrust = options_.allow_shared_folder ? std::nullopt : untrusted(path);
+        auto distrust = options_.allow_shared_folder ? std::nullopt : untrusted(path);
+        // One may have come since.
+        if (!distrust && access == Database::Access::write && !options_.allow_shared_folder && !has_own_journal(path))
+            distrust = fmt::format("'{}-journal' is another user's", shown(path));
         if (distrust) warn(fmt::format("{}, so trials are kept in memory only", *distrust));
-        if (!distrust && access == Database::Access::write && !options_.allow_shared_folder)
-            static_cast<void>(has_own_journal(path));
         for (int attempt = 0; attempt < 2 && !distrust; ++attempt) {
             const FileProbe found = probe(path);
             const FileKind kind = found.kind;
@@ -329,7 +329,7 @@ private:
                     break;
                 const bool read = access == Database::Access::read;
                 if (kind == FileKind::absent || kind == FileKind::ours || (kind == FileKind::newer && read)) {
-                    Database trials = open_file(path, trials_schema, access, options_.patience);
+                    Database trials = open_file(path, trials_schema, access, options_);
                     if (read_uuid(trials) == uuid && (kind != FileKind::newer || readable_here(trials))) {
                         if (kind == FileKind::ours && found.schema < schema_version) bring_trials(trials, path, read);
                         if (!read) choose_journal(trials);
@@ -364,7 +364,7 @@ private:
             return;
         }
         migrate_file(path, true, options_.patience, steps_);
-        trials = open_file(path, trials_schema, Database::Access::write, options_.patience);
+        trials = open_file(path, trials_schema, Database::Access::write, options_);
     }
 
     /// The same rows in memory, with today's schema.
@@ -377,7 +377,7 @@ private:
 
     /// Everything the files hold, in memory.
     void copy_file() {
-        Database tune = open_file(out_.path, tune_schema, Database::Access::read, options_.patience);
+        Database tune = open_file(out_.path, tune_schema, Database::Access::read, options_);
         out_.tune = current_copy(tune, false);
         open_trials(Database::Access::read);
         out_.trials = current_copy(out_.trials, true);
@@ -477,7 +477,7 @@ private:
         if (kind == FileKind::unreadable) return false;
         if (kind == FileKind::ours) {
             try {
-                open_file(out_.path, tune_schema, Database::Access::read, options_.patience)
+                open_file(out_.path, tune_schema, Database::Access::read, options_)
                     .query("SELECT count(*) FROM record")
                     .run();
                 return true;  // another process has replaced it by now
@@ -560,13 +560,11 @@ void replace_damaged(Opened& opened, const Store::Options& options, bool trials)
 
 void reopen_replaced(Opened& opened, const Store::Options& options) {
     const fs::path trials = trials_path(opened.path);
-    if (opened.tune.moved())
-        opened.tune = open_file(opened.path, tune_schema, Database::Access::write, options.patience);
-    if (opened.trials.moved())
-        opened.trials = open_file(trials, trials_schema, Database::Access::write, options.patience);
+    if (opened.tune.moved()) opened.tune = open_file(opened.path, tune_schema, Database::Access::write, options);
+    if (opened.trials.moved()) opened.trials = open_file(trials, trials_schema, Database::Access::write, options);
 }
 
-Opened open_for_folding(const fs::path& database, const fs::path& copy) {
+Opened open_for_folding(const fs::path& database, const fs::path& copy, const Store::Options& options) {
     if (!create_private(copy)) throw DatabaseFailure{SQLITE_CANTOPEN, "no file can be made beside it"};
     Opened out{.where = Opened::Where::file, .may_write = true, .path = copy};
     try {
@@ -574,7 +572,7 @@ Opened open_for_folding(const fs::path& database, const fs::path& copy) {
         if (probe(database).kind == FileKind::absent) {
             fill_new(out.tune, tune_schema, random_uuid());
         } else {
-            Database source = open_file(database, tune_schema, Database::Access::read, std::chrono::seconds{10});
+            Database source = open_file(database, tune_schema, Database::Access::read, options);
             out.tune.copy_from(source);
             migrate(out.tune, false);
         }

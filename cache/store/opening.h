@@ -40,7 +40,7 @@ std::string random_uuid();
 /// Store::open_bytes.
 Opened open_bytes(std::span<const std::byte> bytes);
 
-/// All the cases of Store::open. Spool files are not looked at.
+/// All the cases of Store::open; allow_shared_folder counts as it stands. Spool files are not looked at.
 Opened open_databases(const Store::Options& options);
 /// The same with other steps than migrations().
 Opened open_databases(const Store::Options& options, std::span<const Migration> steps);
@@ -53,7 +53,8 @@ void replace_damaged(Opened& opened, const Store::Options& options, bool trials)
 void reopen_replaced(Opened& opened, const Store::Options& options);
 
 /// A copy of the database under another name, or an empty one where there is none, which nobody else knows of.
-Opened open_for_folding(const std::filesystem::path& database, const std::filesystem::path& copy);
+Opened open_for_folding(const std::filesystem::path& database, const std::filesystem::path& copy,
+                        const Store::Options& options);
 /// Renames the copy to the database, once its bytes are on the disk; false when that failed.
 bool put_in_place(const std::filesystem::path& copy, const std::filesystem::path& database);
 /// A file of SQLite's with what lies beside it.

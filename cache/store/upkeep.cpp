@@ -267,7 +267,7 @@ void Upkeep::fold_shared(Compacted& out) {
     if (read.empty()) return;
     try {
         // Another process may have folded since this one copied the file, so it begins with what is there now.
-        Store::Impl fresh{.options = impl.options, .opened = open_for_folding(path, making)};
+        Store::Impl fresh{.options = impl.options, .opened = open_for_folding(path, making, impl.options)};
         {
             Transaction transaction{fresh.tune()};
             for (const auto& [file, contents] : read) {

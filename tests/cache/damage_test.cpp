@@ -606,12 +606,12 @@ TEST_F(OwnPlace, TrialsThatCannotBeReadAreNotCalledAnothersAndStayWhereTheyAre) 
     EXPECT_EQ(files_like("trials.db.broken"), 0u);
 }
 
-TEST_F(OwnPlace, AReaderRollsBackWhatAKilledWriterLeft) {
-    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+/// A process dies in the middle of a transaction whose pages have reached the file.
+void kill_a_writer(const fs::path& path) {
     const pid_t child = ::fork();
-    if (child == 0) {  // dies in the middle of a transaction whose pages have reached the file
+    if (child == 0) {
         sqlite3* connection = nullptr;
-        sqlite3_open(path_.c_str(), &connection);
+        sqlite3_open(path.c_str(), &connection);
         sqlite3_exec(
             connection,
             "PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE; UPDATE record SET time_ns = 1; "
@@ -622,7 +622,23 @@ TEST_F(OwnPlace, AReaderRollsBackWhatAKilledWriterLeft) {
     }
     int status = 0;
     ::waitpid(child, &status, 0);
-    ASSERT_TRUE(fs::exists(path_.string() + "-journal"));
+    ASSERT_GT(fs::file_size(path.string() + "-journal"), 0u);
+}
+
+TEST_F(OwnPlace, AReaderRollsBackWhatAKilledWriterLeftWhereOthersMayWriteAndAreTrusted) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    fs::permissions(path_.parent_path(), fs::perms::all);
+    kill_a_writer(path_);
+    ASSERT_TRUE(untrusted(path_));
+    const Store store = Store::open({.path = path_, .mode = Store::Mode::read, .allow_shared_folder = true});
+    const auto records = store.records({}, today());
+    ASSERT_EQ(records.size(), 1u);
+    EXPECT_DOUBLE_EQ(records.front().time_us, 50.0);
+}
+
+TEST_F(OwnPlace, AReaderRollsBackWhatAKilledWriterLeft) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    kill_a_writer(path_);
     const auto records = open(Store::Mode::read).records({}, today());
     ASSERT_EQ(records.size(), 1u);
     EXPECT_DOUBLE_EQ(records.front().time_us, 50.0);
@@ -893,6 +909,28 @@ TEST_F(NamedFile, BesideWhichAnotherUserPutSomethingIsRefused) {
     const Store store = open();
     for (const fs::path& file : {path_, trials_path(path_)})
         EXPECT_TRUE(fs::exists(file.string() + "-journal")) << "its name is free for others";
+}
+
+// Goal: a journal of trials that comes after the first look at the folder is not rolled in.
+// Method: a link of this user's own in its place, which that look lets pass, as it does one that is not there yet.
+TEST_F(NamedFile, WhoseTrialsHaveAJournalThatIsNotItsOwnKeepsThemInMemory) {
+    search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
+    const fs::path trials = trials_path(path_), journal = trials.string() + "-journal";
+    const std::string before = bytes_of(trials);
+    fs::remove(journal);
+    write_bytes(folder_ / "planted", "");
+    fs::create_symlink(folder_ / "planted", journal);
+    fs::permissions(folder_.path(), fs::perms::all | fs::perms::sticky_bit);
+    ASSERT_EQ(untrusted(trials), std::nullopt);
+    std::vector<std::string> warnings;
+    Store store = Store::open({.path = path_, .warn = [&](const std::string& one) { warnings.push_back(one); }});
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_NE(warnings[0].find("mine.trials.db-journal' is another user's, so trials are kept in memory only"),
+              std::string::npos)
+        << warnings[0];
+    search(store, start(2048), {{config(128), 50.0}});
+    EXPECT_EQ(bytes_of(trials), before);
+    EXPECT_EQ(open(Store::Mode::read).records({}, today()).size(), 2u) << "the records are kept all the same";
 }
 
 TEST_F(NamedFile, ThatIsDamagedIsReportedAndKept) {
