@@ -311,21 +311,23 @@ std::size_t Store::Impl::put_negatives(const ActiveRun& run) {
             .bind(run.device, row.source, intern(tune(), run.start.problem.op, row.trial.config), run.problem,
                   run.environment, info(row.trial.outcome.ending).name, run.row)
             .run();
-    if (!failed.empty()) bound_negatives(run.device, run.start.problem.op);
+    if (!failed.empty()) bound_negatives(run.device, run.start.problem.op, run.row);
     return failed.size();
 }
 
-/// Those that an application met have no run, and go last.
-void Store::Impl::bound_negatives(std::int64_t device, std::string_view op) {
+/// Those that an application met have no run, and so no age, and go after those of searches.
+void Store::Impl::bound_negatives(std::int64_t device, std::string_view op, std::optional<std::int64_t> put_run,
+                                  std::int64_t put_config) {
     constexpr std::string_view of_them =
         "FROM negative WHERE device = ?1 AND template IN (SELECT id FROM template WHERE op = ?2)";
     const std::int64_t count = tune().integer_of(fmt::format("SELECT count(*) {}", of_them), device, op).value_or(0);
     if (count <= most_negatives) return;
     tune()
         .query(fmt::format("DELETE FROM negative WHERE (device, template, config, problem, env) IN (SELECT device, "
-                           "template, config, problem, env {} ORDER BY run IS NULL, run, config LIMIT ?3)",
+                           "template, config, problem, env {} ORDER BY run IS ?4 AND (run IS NOT NULL OR config = ?5), "
+                           "run IS NULL, run, config LIMIT ?3)",
                            of_them))
-        .bind(device, op, count - most_negatives)
+        .bind(device, op, count - most_negatives, put_run, put_config)
         .run();
 }
 

@@ -328,7 +328,7 @@ void Store::put_negative(const Negative& negative, const Environment& environmen
               "(?,?,?,?,?,?,NULL)")
             .bind(*device, source, config, *problem, intern(db, environment), info(negative.ending).name)
             .run();
-        impl_->bound_negatives(*device, negative.source.op);
+        impl_->bound_negatives(*device, negative.source.op, std::nullopt, config);
         impl_->count_generation();
     });
 }

@@ -20,7 +20,8 @@
 
 namespace autotune {
 
-/// Of configs that must not be dispatched, the most that are kept of an op on a GPU: of more, the oldest go.
+/// Of configs that must not be dispatched, the most that are kept of an op on a GPU: of more, those of the oldest
+/// searches go, and then those that applications met, but none that was just met.
 inline constexpr std::int64_t most_negatives = 10'000;
 
 class Database;

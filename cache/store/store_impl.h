@@ -96,7 +96,9 @@ struct Store::Impl {
                          const Config& config);
     void remove_negatives(const ActiveRun& run);
     std::size_t put_negatives(const ActiveRun& run);
-    void bound_negatives(std::int64_t device, std::string_view op);
+    /// What was just put goes last: of a search all of its run; of an application, which has none, a config.
+    void bound_negatives(std::int64_t device, std::string_view op, std::optional<std::int64_t> put_run,
+                         std::int64_t put_config = 0);
     bool make_room_for_predictions(const ActiveRun& run, const Record& best);
     void store_end(const ActiveRun& run, const std::vector<Record>& records, RunSummary& summary);
     void spool(std::span<const Record> records);

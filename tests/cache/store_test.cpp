@@ -160,6 +160,7 @@ TEST(Store, OfFailuresTheOldestGo) {
             .run();
     });
     EXPECT_EQ(store.row_counts().at("negative"), most_negatives + 2);
+    store.begin_run(start());  // whose those are
     const RunId last = store.begin_run(start());
     store.record_trial(last, config(3), failed(Ending::launch_failed));
     store.finish_run(last, {.evaluated = 1, .space_size = 64});
@@ -170,6 +171,64 @@ TEST(Store, OfFailuresTheOldestGo) {
     };
     EXPECT_TRUE(kept(config(3))) << "of the last search";
     EXPECT_TRUE(kept(config(2))) << "what an application met";
+}
+
+/// As many refusals as are kept, each of a config of its own, that applications met.
+void fill_with_refusals(Store& store) {
+    const Negative first{.device_fp = device().fp,
+                         .source = templates().front(),
+                         .problem_key = problem(1024).key,
+                         .config = config(1),
+                         .ending = Ending::launch_failed,
+                         .environment = environment()};
+    search(store, start(), {{config(256), 50.0}});
+    for (const std::int64_t threads : {2, 3}) {  // known, and of small ids
+        Negative early = first;
+        early.config = config(threads);
+        store.put_negative(early, environment());
+        store.strike_negative(early);
+    }
+    store.put_negative(first, environment());
+    store.transact([&](Database& db) {
+        db.query(
+              "INSERT INTO negative (device, template, config, problem, env, outcome, run) WITH RECURSIVE c(i) AS "
+              "(SELECT 2 UNION ALL SELECT i + 1 FROM c WHERE i < ?1) SELECT n.device, n.template, 1000 + i, n.problem, "
+              "n.env, n.outcome, NULL FROM c, negative n")
+            .bind(most_negatives)
+            .run();
+    });
+    ASSERT_EQ(store.row_counts().at("negative"), most_negatives);
+}
+
+bool refuses(const Store& store, const Config& config) {
+    return std::ranges::any_of(store.negatives("scale", device().fp),
+                               [&](const Negative& n) { return n.config == config; });
+}
+
+TEST(Store, WhatAnApplicationHasJustMetIsKeptThoughItsConfigIsOldAndAllOthersHaveNoAgeEither) {
+    Store store = Store::in_memory();
+    fill_with_refusals(store);
+    for (const std::int64_t threads : {2, 3}) {
+        store.put_negative({.device_fp = device().fp,
+                            .source = templates().front(),
+                            .problem_key = problem(1024).key,
+                            .config = config(threads),
+                            .ending = Ending::launch_failed,
+                            .environment = environment()},
+                           environment());
+        EXPECT_TRUE(refuses(store, config(threads))) << threads;
+        EXPECT_EQ(store.row_counts().at("negative"), most_negatives);
+    }
+}
+
+TEST(Store, WhatASearchHasJustMetIsKeptWhereApplicationsMetAsMuchAsIsKept) {
+    Store store = Store::in_memory();
+    fill_with_refusals(store);
+    const RunId run = store.begin_run(start());
+    store.record_trial(run, config(3), failed(Ending::launch_failed));
+    store.finish_run(run, {.evaluated = 1, .space_size = 64});
+    EXPECT_TRUE(refuses(store, config(3)));
+    EXPECT_EQ(store.row_counts().at("negative"), most_negatives);
 }
 
 TEST(Store, ABetterSetOfRecordsStays) {
