@@ -27,10 +27,10 @@ struct OpenedFile {
     std::string name;
     std::optional<ForeignDatabase> database;
     std::optional<ForeignLines> lines;
-    std::string bundle_sha256{}, bundle_uuid{};
+    std::string whole_sha256{}, bundle_uuid{};  ///< whole_sha256: where a part of the file is read
 
     const std::string& sha256() const {
-        if (!bundle_sha256.empty()) return bundle_sha256;
+        if (!whole_sha256.empty()) return whole_sha256;
         return database ? database->sha256() : lines->sha256();
     }
     std::string uuid() const { return database ? database->uuid() : bundle_uuid; }
@@ -49,16 +49,18 @@ OpenedFile opened_bundle(std::span<const std::byte> bytes, const std::string& na
     return {.name = name,
             .database = std::nullopt,
             .lines = ForeignLines::of({lines.begin(), lines.end()}, name),
-            .bundle_sha256 = sha256_hex(bytes),
+            .whole_sha256 = sha256_hex(bytes),
             .bundle_uuid = is_uuid(bundle.db_uuid()) ? bundle.db_uuid() : ""};
 }
 
 OpenedFile opened_bytes(std::vector<std::byte> bytes, const std::string& name, const TakingInOptions& options) {
     if (is_bundle(bytes)) return opened_bundle(bytes, name, options);
     constexpr std::array mark{std::byte{0xef}, std::byte{0xbb}, std::byte{0xbf}};  // editors put it before UTF-8
-    if (bytes.size() > mark.size() && std::equal(mark.begin(), mark.end(), bytes.begin()))
-        bytes.erase(bytes.begin(), bytes.begin() + mark.size());
     OpenedFile file{.name = name, .database = std::nullopt, .lines = std::nullopt};
+    if (bytes.size() > mark.size() && std::equal(mark.begin(), mark.end(), bytes.begin())) {
+        file.whole_sha256 = sha256_hex(std::span<const std::byte>{bytes});
+        bytes.erase(bytes.begin(), bytes.begin() + mark.size());
+    }
     if (!bytes.empty() && bytes.front() == std::byte{'{'})
         file.lines = ForeignLines::of(std::move(bytes), name);
     else
@@ -102,7 +104,12 @@ void end_log(Database& db, TakenIn& report, std::int64_t id) {
     report.import_id = id;
     nlohmann::json reasons = nlohmann::json::object();
     for (const auto& [reason, count] : report.reasons) reasons[reason] = count;
-    db.query("UPDATE import_log SET rows_in = ?, accepted = accepted + ?, rejected_json = ? WHERE id = ?")
+    // What an import brings back was counted when it came first.
+    db.query(
+          "UPDATE import_log SET rows_in = ?1, accepted = iif(accepted = 0, ?2, max(accepted, ?2, (SELECT count(*) "
+          "FROM "
+          "record WHERE import = ?4) + (SELECT count(*) FROM predicted WHERE import = ?4))), rejected_json = ?3 WHERE "
+          "id = ?4")
         .bind(report.rows, report.added + report.better,
               reasons.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), id)
         .run();

@@ -14,6 +14,7 @@
 #include "cache/store/file.h"
 #include "cache/store/json.h"
 #include "tests/cache/sharing_samples.h"
+#include "tuner/model/hashing.h"
 
 namespace autotune {
 namespace {
@@ -118,6 +119,21 @@ TEST(Import, ARowThatClaimsALocalRunPassesForNone) {
         EXPECT_EQ(record.local(), record.time_us == 50) << record.problem.text();
     forged.run.origin = "import";  // a claim that keeps its uuid
     EXPECT_THAT(import_of(store, lines_bytes({forged})).named.at(0).reason, HasSubstr("is another one here"));
+}
+
+TEST(Import, OfAFileThatIsImportedAgainNoRowIsCountedTwice) {
+    Store store = Store::in_memory();
+    const auto file = database_bytes({shared_record(1024, 10, "b"), shared_record(2048, 10, "c")});
+    const auto taken_again = [&](const char* removal) {
+        store.transact([&](Database& db) { db.execute(removal); });
+        import_of(store, file);
+        const auto entry = imports(store).at(0);
+        return std::vector{entry.accepted, entry.rows, entry.standing};
+    };
+    const std::vector<std::size_t> all{2, 2, 2};
+    EXPECT_EQ(taken_again("SELECT 1"), all);
+    EXPECT_EQ(taken_again("DELETE FROM record"), all);
+    EXPECT_EQ(taken_again("DELETE FROM record WHERE problem = 1"), all);
 }
 
 TEST(Import, IsLoggedAndCanBeReverted) {
@@ -317,6 +333,7 @@ TEST(Import, LinesMayBeginWithTheMarkThatEditorsPutBeforeUtf8) {
     bytes.insert(bytes.end(), lines.begin(), lines.end());
     Store store = Store::in_memory();
     EXPECT_EQ(import_of(store, bytes).added, 1u);
+    EXPECT_EQ(imports(store).at(0).sha256, sha256_hex(std::span<const std::byte>{bytes})) << "not the file's";
     EXPECT_THAT(error_of(bytes_of("\xef\xbb\xbfno JSON")), HasSubstr("it is no autotune database"));
 }
 
