@@ -15,6 +15,7 @@
 #include "cache/sharing/read_database.h"
 #include "cache/sharing/read_lines.h"
 #include "cache/store/location.h"
+#include "cache/store/schema.h"
 #include "tuner/model/hashing.h"
 #include "tuner/model/printable.h"
 
@@ -241,6 +242,12 @@ Reverted revert_import(Store& store, std::int64_t import_id, bool dry_run) {
     const auto take_out = [&](Database& db) {
         if (!db.integer_of("SELECT 1 FROM import_log WHERE id = ?", import_id))
             throw Error{Error::Kind::usage, fmt::format("there is no import {}", import_id), "autotune db imports"};
+        if (db.integer_of("SELECT 1 FROM import_log WHERE id = ? AND policy = ?", import_id, old_merge))
+            throw Error{Error::Kind::usage,
+                        fmt::format("merge {} was made by an older autotune, which did not keep what it brought, so it "
+                                    "cannot be taken out",
+                                    import_id),
+                        "autotune db imports lists those that can: all but each 'old merge'"};
         Contest contest{db};
         const auto records = contest.take_out_records(import_id), predictions = contest.take_out_predictions(import_id);
         reverted = {.records = records.rows, .predictions = predictions.rows, .back = records.back + predictions.back};

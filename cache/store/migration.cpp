@@ -61,6 +61,7 @@ void keep_copy(const fs::path& path, const fs::path& copy) {
 /// Until then a row was its run's, and what it had displaced was gone.
 void tell_who_brought_rows(Database& tune) {
     tune.execute(tune_additions_to_1);
+    tune.query("UPDATE import_log SET policy = ? WHERE policy = 'merge'").bind(old_merge).run();
     tune.execute(R"sql(
 UPDATE run SET import = CAST(substr(origin, 8) AS INTEGER) WHERE origin GLOB 'import:[0-9]*';
 UPDATE record SET import = (SELECT import FROM run WHERE id = record.run)

@@ -10,6 +10,7 @@
 #include "cache/store/migration.h"
 #include "cache/store/opening.h"
 #include "cache/store/rows.h"
+#include "cache/store/schema.h"
 #include "cache/store/store_impl.h"
 #include "cache/store/trials.h"
 #include "cache/store/upkeep.h"
@@ -95,7 +96,8 @@ private:
             .query(
                 "INSERT OR REPLACE INTO import_log (id, source_uuid, sha256, \"when\", policy, rows_in, accepted, "
                 "rejected_json) VALUES (?,?,?,?,?,?,?,?)")
-            .bind(id, row.text(0), row.text(1), row.integer(2), row.text(3), row.integer(4), row.integer(5),
+            .bind(id, row.text(0), row.text(1), row.integer(2),
+                  !tells_imports_ && row.text(3) == "merge" ? old_merge : row.text(3), row.integer(4), row.integer(5),
                   row.text(6))
             .run();
     }

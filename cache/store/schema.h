@@ -42,5 +42,8 @@ const SchemaRows& tune_schema_rows(int version);
 /// a migration; a newer one may have more tables, columns and indexes; an older one may lack some.
 void require_our_schema(Database& database, std::string_view schema);
 
+/// The policy of a merge of schema 1, which did not keep what it brought.
+inline constexpr std::string_view old_merge = "old merge";
+
 }  // namespace autotune
 #endif

@@ -14,6 +14,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <thread>
 
@@ -346,6 +347,84 @@ TEST(Schemas, EachThatWasReleasedIsReadAndBecomesToday) {
         EXPECT_EQ(columns(path), columns(folder / "fresh.db")) << path;
         EXPECT_EQ(Store::open({.path = path, .mode = Store::Mode::read}).records({}, today()).size(), 2u) << path;
     }
+}
+
+/// The file that was kept of schema 1, with an import.
+void put_schema_1(const fs::path& path) {
+    fs::copy_file(fs::path{AUTOTUNE_SOURCE_DIR} / "tests/cache/golden/tune_1.db", path);
+    Database::open(path, Database::Access::write, patient)
+        .execute(
+            "INSERT INTO import_log VALUES (1, '', 'aa', 1, 'import', 2, 2, '{}');"
+            "UPDATE run SET origin = 'import:1' WHERE id = (SELECT min(run) FROM record)");
+}
+
+void expect_schema_2(const fs::path& path) {
+    Database database = Database::open(path, Database::Access::read, patient);
+    EXPECT_EQ(database.text_of("PRAGMA user_version"), "2");
+    EXPECT_EQ(database.text_of("PRAGMA integrity_check"), "ok");
+    EXPECT_EQ(database.text_of("SELECT count(*) FROM record"), "2");
+    EXPECT_GT(database.integer_of("SELECT count(*) FROM record WHERE import = 1").value_or(0), 0);
+    EXPECT_EQ(database.text_of("SELECT count(*) FROM device_beside"), "1");
+}
+
+void die_after_the_released_step(Database& database) {
+    migrations().front().tune(database);
+    database.execute(
+        "PRAGMA cache_size = 1; PRAGMA cache_spill = 1; CREATE TABLE filler(x); INSERT INTO filler WITH RECURSIVE c(i) "
+        "AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 3000) SELECT zeroblob(1000) FROM c");
+    ::kill(::getpid(), SIGKILL);
+}
+
+int in_another_process(const std::function<int()>& body) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(body());
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+// Goal: the step that was released loses nothing where its process is killed or the disk is full.
+// Method: it dies with the step's pages in the file; files cannot grow beyond the copy and some pages, page by page.
+TEST(Schemas, AKillAfterTheReleasedStepLosesNothing) {
+    const Folder folder;
+    const fs::path path = folder / "tune.db";
+    put_schema_1(path);
+    constexpr Migration deadly[] = {{.from = 1, .min_reader = 1, .tune = die_after_the_released_step}};
+    EXPECT_EQ(in_another_process([&] { return migrate_file(path, false, patient, deadly), 0; }), 128 + SIGKILL);
+    ASSERT_GT(fs::file_size(path.string() + "-journal"), 0u) << "nothing had reached the file";
+    Store::open({.path = path});
+    expect_schema_2(path);
+}
+
+TEST(Schemas, AFullDiskAtTheReleasedStepLosesNothing) {
+    const Folder folder;
+    const fs::path path = folder / "tune.db";
+    put_schema_1(path);
+    const auto size = fs::file_size(path);
+    int failed = 0;
+    for (rlim_t most = size / 2; most < size + 8 * 4096; most += 4096) {
+        const int result = in_another_process([&] {
+            ::signal(SIGXFSZ, SIG_IGN);
+            const rlimit limit{most, RLIM_INFINITY};
+            ::setrlimit(RLIMIT_FSIZE, &limit);
+            try {
+                migrate_file(path, false, patient, migrations());
+            } catch (const DatabaseFailure&) {
+                return 1;
+            }
+            return 0;
+        });
+        if (result == 0) break;
+        ASSERT_EQ(result, 1);
+        ++failed;
+        Database database = Database::open(path, Database::Access::write, patient);
+        ASSERT_EQ(database.text_of("PRAGMA user_version"), "1") << most;
+        ASSERT_EQ(database.text_of("PRAGMA integrity_check"), "ok") << most;
+        ASSERT_EQ(database.text_of("SELECT count(*) FROM record"), "2") << most;
+    }
+    EXPECT_GT(failed, 2);
+    Store::open({.path = path});
+    expect_schema_2(path);
 }
 
 // -- write-ahead-log mode

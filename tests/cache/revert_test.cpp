@@ -188,6 +188,38 @@ TEST(Salvage, LetsWhatWaitsStandWhereTheBetterIsDamaged) {
     EXPECT_DOUBLE_EQ(records[0].time_us, 60.0);
 }
 
+// Goal: of a file of schema 1 an import can be taken out, and of a merge, whose rows are not known, it is said that it
+// cannot. Method: the file that was kept of that schema, with a line of either, migrated or salvaged.
+TEST(Revert, OfSchemaOneTakesImportsOutAndRefusesMerges) {
+    const Folder folder;
+    const std::filesystem::path old = folder / "tune.db";
+    std::filesystem::copy_file(AUTOTUNE_SOURCE_DIR "/tests/cache/golden/tune_1.db", old);
+    Database::open(old, Database::Access::write, std::chrono::seconds{1})
+        .execute(
+            "INSERT INTO import_log VALUES (1, '', 'aa', 1, 'import', 2, 2, '{}'), (2, '', 'bb', 2, 'merge', 2, 2, "
+            "'{}'); UPDATE run SET origin = 'import:1' WHERE id = (SELECT min(run) FROM record)");
+    salvage(old, folder / "new.db");
+    for (const char* name : {"tune.db", "new.db"}) {
+        SCOPED_TRACE(name);
+        Store store = Store::open({.path = folder / name});
+        EXPECT_EQ(imports(store).at(1).policy, "old merge");
+        const std::int64_t before = store.row_counts().at("record");
+        try {
+            revert_import(store, 2, false);
+            ADD_FAILURE() << "it was taken out";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.kind(), Error::Kind::usage);
+            EXPECT_NE(std::string{error.what()}.find("did not keep what it brought"), std::string::npos)
+                << error.what();
+        }
+        EXPECT_EQ(imports(store).size(), 2u);
+        const auto gone = static_cast<std::int64_t>(revert_import(store, 1, false).records);
+        EXPECT_GT(gone, 0);
+        EXPECT_EQ(store.row_counts().at("record"), before - gone);
+        EXPECT_EQ(imports(store).size(), 1u);
+    }
+}
+
 TEST(Check, FindsARowThatWaitsAndIsDamaged) {
     Store store = Store::in_memory();
     store.put(std::vector{shared_record(1024, 60.0, "own")});
