@@ -13,7 +13,7 @@ struct sqlite3_context;
 namespace autotune {
 
 /// Rows in memory that one statement takes, hundreds at a time: a statement a row costs half as much again. They come
-/// through a table of SQLite's that is none; it exists in the connection only, never in a schema.
+/// through a virtual table; it exists in the connection only, never in a schema.
 class FedRows {
 public:
     static constexpr int most_columns = 24;  ///< c0, c1, ...

@@ -3,7 +3,7 @@
 
 namespace autotune {
 
-/// The name of the VFS through which writers open files; nullptr: SQLite's default, which this one is but for a thing.
+/// The name of the VFS through which writers open files; nullptr: SQLite's default. It differs in one thing.
 /// SQLite syncs the folder of a rollback journal in each transaction, lest a power cut takes the journal's name while
 /// the database is half written. Where this process has synced the folder since that very file got its name, the name
 /// is on the disk already: a commit then waits for two syncs of the three.
