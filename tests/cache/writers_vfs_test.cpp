@@ -1,7 +1,11 @@
 // Goal: a commit waits for no sync of the folder, unless the journal's name may not be on the disk.
-// Method: SQLite's own VFS tells which folders it opens, which it does to sync them.
+// Method: SQLite's own VFS tells which folders it opens, which it does to sync them; whatever else syncs a folder in
+// this program calls the fsync of this file.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -9,6 +13,16 @@
 
 #include "cache/store/database.h"
 #include "tests/cache/samples.h"
+
+namespace {
+int fsyncs_of_folders = 0;
+}
+
+extern "C" [[gnu::visibility("default")]] int fsync(int file) {
+    struct stat status {};
+    if (::fstat(file, &status) == 0 && S_ISDIR(status.st_mode)) ++fsyncs_of_folders;
+    return static_cast<int>(::syscall(SYS_fsync, file));
+}
 
 namespace autotune {
 namespace {
@@ -79,8 +93,11 @@ TEST_F(WritersVfs, AnotherJournalOfTheNameIsSyncedOnce) {
     const std::filesystem::path elsewhere = folder_ / "kept";
     std::filesystem::rename(journal(), elsewhere);
     { std::ofstream{journal()}; }
+    fsyncs_of_folders = 0;
     file.execute("INSERT INTO t VALUES (2)");
+    EXPECT_EQ(fsyncs_of_folders, 1);
     file.execute("INSERT INTO t VALUES (3)");
+    EXPECT_EQ(fsyncs_of_folders, 1);
     EXPECT_EQ(folders_synced, 0) << "the folder is synced before SQLite opens the journal, and once";
     EXPECT_EQ(file.integer_of("SELECT count(*) FROM t"), 3);
     EXPECT_EQ(std::filesystem::file_size(elsewhere), 0u) << "the journal of that name is the one that is written";
