@@ -54,7 +54,8 @@ public:
             if (found->second.is_at(path)) return true;
             files_.erase(found);
         }
-        Descriptor journal{::open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
+        // As SQLite opens it: a file system of layers copies what it opens so, and what is synced has to be the copy.
+        Descriptor journal{::open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
         if (journal.get() < 0) return false;
         const std::filesystem::path parent = std::filesystem::path{path}.parent_path();
         const Descriptor folder{::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
