@@ -7,6 +7,7 @@
 #include "autotune/error.h"
 #include "cache/sharing/anonymise.h"
 #include "cache/sharing/exports.h"
+#include "tuner/model/cpp_word.h"
 
 namespace autotune {
 
@@ -27,7 +28,7 @@ std::string literal(std::string_view bytes) {
 }
 
 bool is_cpp_name(std::string_view name) {
-    return !name.empty() && !std::isdigit(static_cast<unsigned char>(name.front())) &&
+    return !name.empty() && !is_cpp_word(name) && !std::isdigit(static_cast<unsigned char>(name.front())) &&
            std::ranges::all_of(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
 }
 

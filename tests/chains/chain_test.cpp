@@ -81,6 +81,9 @@ TEST(Chain, SaysWhereItWentWrong) {
     EXPECT_THAT(refusal(std::string(2000, '(')), HasSubstr("levels deep"));
     EXPECT_THAT(refusal("x; }"), HasSubstr("';' has no meaning here"));
     EXPECT_THAT(refusal("Bad Name = x"), HasSubstr("column"));
+    EXPECT_THAT(refusal("int = x + 1"), HasSubstr("column 1: 'int' is a word of C++"));
+    EXPECT_THAT(refusal("  main = x"), HasSubstr("column 3: 'main' is a word of C++"));
+    EXPECT_THAT(refusal("a__b = x"), HasSubstr("is a word of C++"));
 }
 
 TEST(ChainOp, IsAnOpAsAnyOther) {

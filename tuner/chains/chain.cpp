@@ -11,6 +11,7 @@
 
 #include "autotune/error.h"
 #include "tuner/chains/chain_text.h"
+#include "tuner/model/cpp_word.h"
 #include "tuner/model/expression.h"
 #include "tuner/model/parser.h"
 
@@ -266,6 +267,8 @@ std::pair<std::string, std::size_t> name_before(std::string_view text) {
     const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
     if (name.empty() || name.size() > 48 || !std::ranges::all_of(name, plain) || (name[0] >= '0' && name[0] <= '9'))
         return {"elementwise", 0};
+    if (is_cpp_word(name))
+        refuse(text, ParseError{fmt::format("'{}' is a word of C++, and no name of an op", name), text.find(name)});
     return {std::string{name}, equals + 1};
 }
 
