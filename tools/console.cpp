@@ -63,11 +63,25 @@ std::string render(const Progress& p, std::size_t width) {
     return cut(text, width);
 }
 
+namespace {
+
+/// Its lines but the first are indented, so that none of a text that a file brought looks like a message of ours.
+std::string indented(std::string_view text) {
+    std::string out;
+    for (const char c : printable(text)) {
+        if (out.ends_with('\n') && c != ' ' && c != '\n') out += "  ";
+        out += c == '\r' ? ' ' : c;
+    }
+    return out;
+}
+
+}  // namespace
+
 std::string render_message(std::string_view level, std::string_view text, std::string_view help, bool colour) {
     const std::string_view code = level == "error" ? "\x1b[1;31m" : level == "warning" ? "\x1b[1;33m" : "\x1b[1m";
-    std::string message = colour ? fmt::format("{}{}:\x1b[0m {}\n", code, level, printable(text))
-                                 : fmt::format("{}: {}\n", level, printable(text));
-    if (!help.empty()) message += fmt::format("help: {}\n", printable(help));
+    std::string message = colour ? fmt::format("{}{}:\x1b[0m {}\n", code, level, indented(text))
+                                 : fmt::format("{}: {}\n", level, indented(text));
+    if (!help.empty()) message += fmt::format("help: {}\n", indented(help));
     return message;
 }
 

@@ -10,6 +10,7 @@
 #include "tools/json_events.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
+#include "tuner/model/printable.h"
 
 namespace autotune {
 namespace {
@@ -49,7 +50,7 @@ void tell(const Store& store, const Statistics& s, Console& console) {
     console.result(fmt::format("\n{:<20} {:<24} {:>9} {:>8} {:>6} {:>9}  {:<11} {}", "op", "gpu", "problems", "records",
                                "stale", "imported", "oldest", "newest"));
     for (const StoredGroup& g : s.groups)
-        console.result(fmt::format("{} {} {:>9} {:>8} {:>6} {:>9}  {:<11} {}", pad_right(g.op, 20),
+        console.result(fmt::format("{} {} {:>9} {:>8} {:>6} {:>9}  {:<11} {}", pad_right(one_line(g.op), 20),
                                    pad_right(g.device_name, 24), g.problems, g.records, g.stale, g.imported,
                                    day_of(g.oldest), day_of(g.newest)));
 }

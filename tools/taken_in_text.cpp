@@ -8,12 +8,13 @@
 #include "autotune/error.h"
 #include "tools/format.h"
 #include "tools/json_events.h"
+#include "tuner/model/printable.h"
 
 namespace autotune {
 
 std::string taken_in_line(const TakenIn& report, std::size_t width) {
     std::string line =
-        fmt::format("{}  {}: {} new, {} better, {} not better", pad_right(report.file, width),
+        fmt::format("{}  {}: {} new, {} better, {} not better", pad_right(one_line(report.file), width),
                     format_count(report.rows, "record", "records"), report.added, report.better, report.not_better);
     if (report.refused > 0) line += fmt::format(", {} refused", report.refused);
     if (report.import_id > 0) line += fmt::format("   (import {})", report.import_id);
@@ -30,10 +31,11 @@ int tell_taken_in(std::span<const TakenIn> reports, const std::string& event, bo
     }
     for (const TakenIn& report : reports) {
         for (const RefusedRow& row : report.named)
-            console.result(fmt::format("refused: {} record {}{}: {}", report.file, row.number,
-                                       row.op.empty() ? "" : fmt::format(" of '{}'", row.op), row.reason));
+            console.result(one_line(fmt::format("refused: {} record {}{}: {}", report.file, row.number,
+                                                row.op.empty() ? "" : fmt::format(" of '{}'", row.op), row.reason)));
         if (report.refused > report.named.size())
-            console.result(fmt::format("refused: {} more of {}", report.refused - report.named.size(), report.file));
+            console.result(
+                fmt::format("refused: {} more of {}", report.refused - report.named.size(), one_line(report.file)));
         nlohmann::json named = nlohmann::json::array();
         for (const RefusedRow& row : report.named)
             named.push_back({{"number", row.number}, {"op", row.op}, {"reason", row.reason}});

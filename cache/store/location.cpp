@@ -21,6 +21,7 @@
 #include "cache/store/schema.h"
 #include "cache/store/store.h"
 #include "tuner/model/cache_root.h"
+#include "tuner/model/printable.h"
 
 namespace autotune {
 
@@ -252,7 +253,8 @@ std::string shown(const fs::path& path) {
     const fs::path home = environment_path("HOME");
     const std::string text = path.string();
     const std::string prefix = home.string() + '/';
-    return !home.empty() && home != "/" && text.starts_with(prefix) ? "~/" + text.substr(prefix.size()) : text;
+    return one_line(!home.empty() && home != "/" && text.starts_with(prefix) ? "~/" + text.substr(prefix.size())
+                                                                             : text);
 }
 
 }  // namespace autotune

@@ -61,7 +61,7 @@ std::filesystem::path set_aside(const std::filesystem::path& database);
 /// Trials of PATH/tune.db are in PATH/trials.db, those of PATH/x.db in PATH/x.trials.db.
 std::filesystem::path trials_path(const std::filesystem::path& database);
 
-/// `~/.cache/...` in place of the home folder, for messages.
+/// `~/.cache/...` in place of the home folder, for messages: on one line, whatever the name holds.
 std::string shown(const std::filesystem::path& path);
 
 }  // namespace autotune

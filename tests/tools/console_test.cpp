@@ -51,12 +51,17 @@ TEST(Console, MessagesHaveALevelAndAHelpThatCanBePasted) {
     EXPECT_EQ(render_message("note", "said once", "", false), "note: said once\n");
 }
 
+TEST(Console, NoLineOfATextLooksLikeAMessage) {
+    EXPECT_EQ(render_message("warning", "op 'a\nerror: b\rc\n  d'", "e\nhelp: f", false),
+              "warning: op 'a\n  error: b c\n  d'\nhelp: e\n  help: f\n");
+}
+
 TEST(Console, WhatAFileOrADatabaseSaysDoesNotSteerTheTerminal) {
     EXPECT_EQ(render_message("error",
                              "op '\x1b[31m\x07' \xC2\x9B"
                              "1m \xC3\xA4\tb\nc",
                              "a\x7f", false),
-              "error: op '?[31m?' ?1m \xC3\xA4\tb\nc\nhelp: a?\n");
+              "error: op '?[31m?' ?1m \xC3\xA4\tb\n  c\nhelp: a?\n");
 }
 
 TEST(Console, ColourNeverCarriesMeaningAlone) {
