@@ -25,7 +25,7 @@ std::string general_help() {
         "autotune: finds, checks and stores the fastest config of a CUDA kernel\n\n"
         "  autotune SUB [OP [PROBLEM]] [flags]\n"
         "  autotune --op OP [--problem PROBLEM] [flags]      the same as tune\n\n";
-    for (const Subcommand& row : subcommands()) text += fmt::format("  {:<10}{}\n", row.name, row.about);
+    for (const Subcommand& row : subcommands()) text += fmt::format("  {:<12}{}\n", row.name, row.about);
     text += "\n  autotune SUB --help    the flags of one\n  autotune --version\n\nautotune help TOPIC:\n";
     for (const HelpPage& page : help_pages()) text += fmt::format("  {:<13}{}\n", page.topic, page.about());
     text += "\nExamples:\n";
@@ -384,6 +384,9 @@ Budget budget_from_text(std::string_view text) {
         const bool whole = unit.empty() && number == std::floor(number);
         if (error != std::errc{} || !(number > 0) || number > 1e9 || (scale == 0 && !whole))
             throw usage(fmt::format("the budget '{}' is neither a time nor a count of trials", text),
+                        "--budget 60s, --budget 200, or --budget 60s,200");
+        if (scale > 0 ? budget.seconds.has_value() : budget.trials.has_value())
+            throw usage(fmt::format("the budget '{}' has two {}", text, scale > 0 ? "times" : "counts of trials"),
                         "--budget 60s, --budget 200, or --budget 60s,200");
         if (scale > 0)
             budget.seconds = number * scale;

@@ -149,6 +149,10 @@ TEST(Request, BadValuesAreNamed) {
     EXPECT_EQ(message_of({"tune", "softmax", "--problem", "rows"}), "'rows' in the problem 'rows' is no NAME=VALUE");
     EXPECT_EQ(message_of({"tune", "softmax", "--budget", "soon"}),
               "the budget 'soon' is neither a time nor a count of trials");
+    EXPECT_EQ(message_of({"tune", "softmax", "--budget", "60s,200,3"}),
+              "the budget '60s,200,3' has two counts of trials");
+    EXPECT_EQ(message_of({"tune", "softmax", "--budget", "3,3"}), "the budget '3,3' has two counts of trials");
+    EXPECT_EQ(message_of({"tune", "softmax", "--budget", "1s,1m"}), "the budget '1s,1m' has two times");
     EXPECT_EQ(message_of({"tune", "softmax", "--budget", "-3"}),
               "the budget '-3' is neither a time nor a count of trials");
     EXPECT_EQ(message_of({"tune", "softmax", "--effort", "great"}), "--effort is quick, normal, full, not 'great'");
