@@ -12,12 +12,12 @@
 #include "cache/sharing/bundle.h"
 #include "cache/sharing/foreign_binaries.h"
 #include "cache/sharing/record_filter.h"
-#include "cache/store/file.h"
 #include "cache/store/location.h"
 #include "cache/store/stored_problem.h"
 #include "tools/db.h"
 #include "tools/format.h"
 #include "tools/json_events.h"
+#include "tools/named_file.h"
 #include "tools/record_filter_flags.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
@@ -98,8 +98,7 @@ int run_db_bundle(const BundleFlags& flags, const Request& request, Console& con
     if (flags.anonymise)
         for (Record& record : contents.records) anonymise(record);
     const std::vector<std::byte> bytes = make_bundle(contents, key ? &*key : nullptr);
-    if (!write_file_whole(flags.output, bytes))
-        throw Error{Error::Kind::store, fmt::format("'{}' could not be written", shown(flags.output))};
+    write_named_file(flags.output, bytes, store.path());
     console.result(fmt::format("{} and {} in {}, {}{}", format_count(contents.records.size(), "record", "records"),
                                format_count(contents.binaries.size(), "binary", "binaries"), shown(flags.output),
                                format_bytes(bytes.size()), key ? ", signed" : ""));

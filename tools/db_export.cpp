@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cache/sharing/exports.h"
-#include "cache/store/file.h"
 #include "cache/store/location.h"
 #include "tools/db.h"
 #include "tools/format.h"
 #include "tools/json_events.h"
+#include "tools/named_file.h"
 #include "tools/record_filter_flags.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
@@ -49,10 +49,9 @@ ExportOptions export_options(const ExportFlags& flags, const Request& request, c
             .today = session.today(session.ops().all())};
 }
 
-void write_export(const ExportFlags& flags, Console& console, std::string_view text) {
+void write_export(const ExportFlags& flags, const Store& store, Console& console, std::string_view text) {
     if (flags.output.empty()) return console.raw(text);
-    if (!write_file_whole(flags.output, std::as_bytes(std::span{text})))
-        throw Error{Error::Kind::store, fmt::format("'{}' could not be written", flags.output)};
+    write_named_file(flags.output, text, store.path());
 }
 
 std::size_t run_export_form(const std::string& form, const ExportFlags& flags, const Store& store,
@@ -60,12 +59,13 @@ std::size_t run_export_form(const std::string& form, const ExportFlags& flags, c
     if (form == "db" || form == "flat") {
         const std::string& to = form == "flat" && !flags.flat.empty() ? flags.flat : flags.output;
         if (to.empty()) throw usage("a database is no text for a terminal", "add -o records.db");
+        refuse_as_output(to, store.path());
         return form == "db" ? export_database(store, options, to) : export_flat(store, options, to);
     }
     std::string text;
     if (form == "cpp") {
         text = export_cpp(store, options, flags.name);
-        write_export(flags, console, text);
+        write_export(flags, store, console, text);
         return export_lines(store, options, [](const std::string&) {});
     }
     const auto add = [&](const std::string& line) {
@@ -73,7 +73,7 @@ std::size_t run_export_form(const std::string& form, const ExportFlags& flags, c
         text += '\n';
     };
     const std::size_t count = form == "csv" ? export_csv(store, options, add) : export_lines(store, options, add);
-    write_export(flags, console, text);
+    write_export(flags, store, console, text);
     return count;
 }
 
@@ -87,7 +87,7 @@ int run_db_export(const ExportFlags& flags, const Request& request, Console& con
     const std::size_t count = run_export_form(form, flags, store, options, console);
     const std::string to = flags.flat.empty() ? flags.output : flags.flat;
     console.line(fmt::format("{} exported{}", format_count(count, "record", "records"),
-                             to.empty() ? "" : fmt::format(" to {}", to)));
+                             to.empty() ? "" : fmt::format(" to {}", shown(to))));
     console.json_line(json_event("db_export", {{"form", form}, {"records", count}, {"path", to}}));
     return 0;
 }

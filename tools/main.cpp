@@ -57,7 +57,8 @@ int main(int count, char** arguments) {
     try {
         return run(count, arguments);
     } catch (const Error& e) {
-        return report(words, e.what(), e.help(), e.kind());
+        const int code = report(words, e.what(), e.help(), e.kind());
+        return e.kind() == Error::Kind::interrupted && interrupted() ? interrupted() : code;
     } catch (const std::exception& e) {
         const Error told = foreign_error(e);
         return report(words, told.what(), told.help(), told.kind());

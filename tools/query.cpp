@@ -1,9 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "autotune/error.h"
@@ -13,6 +10,7 @@
 #include "device/identity.h"
 #include "tools/format.h"
 #include "tools/json_events.h"
+#include "tools/named_file.h"
 #include "tools/record_text.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
@@ -50,9 +48,10 @@ std::string problem_text(const Record& record, const Session& session) {
 std::vector<std::vector<std::string>> rows_of(const std::vector<Record>& records, const Session& session) {
     std::vector<std::vector<std::string>> rows{{"problem", "gpu", "time_us", "default", "config", "state"}};
     for (const Record& r : records)
-        rows.push_back({fmt::format("{} {}", r.source.op, problem_text(r, session)), one_line(r.device.name),
+        rows.push_back({one_line(fmt::format("{} {}", r.source.op, problem_text(r, session))), one_line(r.device.name),
                         fmt::format("{:.2f}", r.time_us),
-                        r.default_us ? format_speedup(*r.default_us / r.time_us) : "-", r.config.text(), state_of(r)});
+                        r.default_us ? format_speedup(*r.default_us / r.time_us) : "-", one_line(r.config.text()),
+                        state_of(r)});
     return rows;
 }
 
@@ -81,13 +80,10 @@ void print_csv(const std::vector<Record>& records, const Session& session, Conso
     }
 }
 
-void write(const Request& request, Console& console, std::string_view bytes) {
+void write(const Request& request, const Store& store, Console& console, std::string_view bytes) {
     if (request.output.empty()) return console.raw(bytes);
-    std::ofstream stream{request.output, std::ios::binary};
-    stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    if (!stream.flush())
-        throw Error{errno == ENOSPC || errno == EDQUOT ? Error::Kind::store : Error::Kind::usage,
-                    fmt::format("'{}' could not be written: {}", request.output, std::strerror(errno))};
+    constexpr unsigned as_other_programs_do = 0666;
+    write_named_file(request.output, bytes, store.path(), as_other_programs_do);
 }
 
 /// The very bytes that were timed, where the binary store still has them; else the same source compiled again.
@@ -138,15 +134,16 @@ void write_one(const Request& request, const std::vector<Record>& records, const
         console.note(fmt::format("{} records match; this is {} on {}", records.size(), record.problem.text(),
                                  record.device.name),
                      "--where, --gpu narrow them");
-    if (request.as == "t4") return write(request, console, trials_as_t4(record, store));
+    if (request.as == "t4") return write(request, store, console, trials_as_t4(record, store));
     const Instance instance = instance_of_record(record, session.ops().find(record.source.op));
-    if (request.as == "cpp") return write(request, console, record_as_cpp(record, instance));
-    if (request.as == "toml") return write(request, console, record_as_toml(record));
-    if (request.as == "json") return write(request, console, record_as_json(record, instance) + "\n");
+    if (request.as == "cpp") return write(request, store, console, record_as_cpp(record, instance));
+    if (request.as == "toml") return write(request, store, console, record_as_toml(record));
+    if (request.as == "json") return write(request, store, console, record_as_json(record, instance) + "\n");
     const Artefact artefact = artefact_of(record, instance, store);
     if (request.output.empty()) throw usage("a cubin is no text for a terminal", "add -o kernel.cubin");
-    write(request, console, {reinterpret_cast<const char*>(artefact.cubin.data()), artefact.cubin.size()});
-    console.line(fmt::format("wrote {}: {}, {}", request.output, format_bytes(artefact.cubin.size()), artefact.arch));
+    write(request, store, console, {reinterpret_cast<const char*>(artefact.cubin.data()), artefact.cubin.size()});
+    console.line(
+        fmt::format("wrote {}: {}, {}", one_line(request.output), format_bytes(artefact.cubin.size()), artefact.arch));
 }
 
 /// A name that no problem has would match nothing, in silence.

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
+#include <istream>
+#include <memory>
 #include <set>
 
 #include "autotune/error.h"
@@ -14,6 +15,7 @@
 #include "device/nvrtc.h"
 #include "device/occupancy.h"
 #include "tools/bench_source.h"
+#include "tools/named_file.h"
 #include "tools/search.h"
 #include "tuner/chains/chain_op.h"
 #include "tuner/loader/user_ops.h"
@@ -64,12 +66,12 @@ bool next_line(std::istream& stream, std::string& line) {
 
 std::vector<AskedProblem> read_problems_file(const std::string& path, const OpSet& ops, const std::string& op) {
     std::error_code ignored;
-    std::ifstream stream{path};
+    const std::unique_ptr<std::istream> stream = open_named_file(path);
     if (!stream || std::filesystem::is_directory(path, ignored))
         throw usage(fmt::format("the problems file '{}' cannot be read", path));
     std::vector<AskedProblem> problems;
     std::string line;
-    for (std::size_t number = 1; next_line(stream, line); ++number) {
+    for (std::size_t number = 1; next_line(*stream, line); ++number) {
         const std::string origin = fmt::format("{}:{}", path, number);
         if (line.size() > longest_line) throw usage(fmt::format("{}: the line is longer than 64 KiB", origin));
         if (number == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // an editor's mark of UTF-8

@@ -9,9 +9,9 @@
 #include <span>
 
 #include "autotune/error.h"
-#include "cache/store/file.h"
 #include "tools/format.h"
 #include "tools/json_events.h"
+#include "tools/named_file.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
 #include "tuner/interchange/json_text.h"
@@ -182,8 +182,7 @@ int show_foreign(const Request& request, Console& console) {
     std::ranges::replace_if(
         device, [](char c) { return c == ' ' || c == ','; }, '_');
     const std::string text = recorded_text(space, measured, device);
-    if (!write_file_whole(request.output, std::as_bytes(std::span{text})))
-        throw Error{Error::Kind::store, fmt::format("'{}' could not be written", request.output)};
+    write_named_file(request.output, text, request.db == "none" ? std::string{} : request.db);
     return 0;
 }
 

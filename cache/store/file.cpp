@@ -46,15 +46,24 @@ bool is_unfinished(std::string_view name) {
 
 }  // namespace
 
-bool write_file_whole(const fs::path& path, std::span<const std::byte> bytes) {
+bool write_file_whole(const fs::path& path, std::span<const std::byte> bytes, unsigned mode, Mode kind) {
+    struct stat there {};
+    if (::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode) && !S_ISLNK(there.st_mode)) {
+        errno = EEXIST;
+        return false;
+    }
     // Process ids come again, in a container at once, and what a killed process left may still lie there.
     const fs::path making = fmt::format("{}{}{}-{}", path.string(), unfinished, ::getpid(), random_uuid());
-    const int file = ::open(making.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const int file = ::open(making.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (file < 0) return false;
-    const bool wrote = write_all(file, bytes) && ::fsync(file) == 0;
-    const bool closed = ::close(file) == 0;
-    if (!wrote || !closed || ::rename(making.c_str(), path.c_str()) != 0) {
+    const bool wrote =
+        write_all(file, bytes) && (kind == Mode::under_umask || ::fchmod(file, mode) == 0) && ::fsync(file) == 0;
+    int trouble = wrote ? 0 : errno;
+    if (::close(file) != 0 && trouble == 0) trouble = errno;
+    if (trouble == 0 && ::rename(making.c_str(), path.c_str()) != 0) trouble = errno;
+    if (trouble != 0) {
         ::unlink(making.c_str());
+        errno = trouble;
         return false;
     }
     const int folder =

@@ -12,8 +12,11 @@
 namespace autotune {
 
 /// Makes the file appear with all its bytes or not at all, also across a power cut: written beside it, synced, renamed,
-/// the folder synced. Mode 0600. False when that failed; nothing is left behind then.
-bool write_file_whole(const std::filesystem::path& path, std::span<const std::byte> bytes);
+/// the folder synced. False, with errno, when that failed; nothing is left behind then. A folder, pipe or device that
+/// stands there is no file, and stays: EEXIST.
+enum class Mode { under_umask, exact };
+bool write_file_whole(const std::filesystem::path& path, std::span<const std::byte> bytes, unsigned mode = 0600,
+                      Mode kind = Mode::under_umask);
 
 /// Whose files are read: anybody's, or only those that nobody else can have written to (location.h: untrusted).
 enum class Writers { any, trusted };
