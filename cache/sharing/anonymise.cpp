@@ -46,8 +46,15 @@ void anonymise(RunInfo& run) {
         *text = known(*text);
 }
 
+/// Nothing where it is no version: others could have written anything there.
+void keep_version(std::string& text) {
+    if (text.find_first_not_of("0123456789.") != std::string::npos) text.clear();
+}
+
 void anonymise(Environment& environment) {
-    for (std::string* text : {&environment.driver, &environment.tool_version, &environment.os}) *text = known(*text);
+    keep_version(environment.driver);
+    keep_version(environment.tool_version);
+    environment.os = known(environment.os);
 }
 
 std::vector<std::int64_t> ids_of(Database& db, std::string_view sql) {
@@ -94,6 +101,7 @@ void anonymise_runs(Database& db) {
 void anonymise(DeviceIdentity& device) {
     device.name = model_of(device);
     if (device.mig.find_first_not_of("MIG 0123456789g.b+me") != std::string::npos) device.mig.clear();
+    keep_version(device.driver);
     device.pci_id.clear();
     device.uuid.clear();
 }

@@ -104,12 +104,24 @@ TEST(Export, AnonymisedOwnWordsStay) {
     record.run.strategy = "model, then guided";
     record.run.budget = "1.5s,200";
     record.environment.os = "Linux x86_64";
+    record.environment.driver = record.device.driver = "580.95.05";
     Record same = record;
     anonymise(same);
     EXPECT_EQ(same.run.strategy, record.run.strategy);
     EXPECT_EQ(same.run.budget, record.run.budget);
     EXPECT_EQ(same.run.reference, "CPU, fp64");
     EXPECT_EQ(same.environment, record.environment);
+    EXPECT_EQ(same.device.driver, record.device.driver);
+}
+
+TEST(Export, AnonymisedADriverIsAVersionOrNothing) {
+    for (const std::string driver : {"local model 580", "free", "580 s", "580e3"}) {
+        Record record = shared_record(1024, 10);
+        record.environment.driver = record.device.driver = driver;
+        anonymise(record);
+        EXPECT_EQ(record.device.driver, "") << driver;
+        EXPECT_EQ(record.environment.driver, "") << driver;
+    }
 }
 
 TEST(Export, AnonymisedTablesNameNoMachineEither) {
@@ -200,7 +212,8 @@ TEST(Export, AHeaderForAnApplicationIsTheOneThatIsCompiledHere) {
     EXPECT_TRUE(std::ranges::equal(std::as_bytes(std::span{sample_records[0].problem_key}), key));
     std::vector<std::string> refused;
     EXPECT_EQ(embedded_store(sample_records, shared_ops(), refused).records({.op = "scale"}, {}).size(), 2u);
-    EXPECT_THROW(export_cpp(store, {}, "no name"), Error);
+    for (const std::string name : {"no name", "int", "std", "main", "autotune", "_Table", "a__b", "co_await"})
+        EXPECT_THROW(export_cpp(store, {}, name), Error) << name;
 }
 
 }  // namespace
