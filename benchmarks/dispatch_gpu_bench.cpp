@@ -1,14 +1,20 @@
 // A launch through the dispatcher beside the driver's own call, on a real GPU: the same empty kernel either way, so
-// that the difference is what the dispatcher costs. From 1 and 8 threads, each with a stream of its own.
+// that the difference is what the dispatcher costs. From 1 and 8 threads, each with a stream of its own. The two take
+// turns, 64 launches each, so that what drifts meets both; medians of the turns with their 95 % intervals.
 //
-//     dispatch_gpu_bench --benchmark_repetitions=20 --benchmark_report_aggregates_only=true
-#include <benchmark/benchmark.h>
+//     dispatch_gpu_bench [TURNS]
 #include <cuda.h>
+#include <fmt/format.h>
 
 #include <array>
+#include <barrier>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "autotune/dispatcher.h"
 #include "device/compiler.h"
@@ -17,6 +23,7 @@
 #include "device/nvrtc.h"
 #include "tuner/loader/op_loader.h"
 #include "tuner/model/op_set.h"
+#include "tuner/statistics.h"
 
 namespace autotune {
 namespace {
@@ -93,52 +100,79 @@ Bench& bench() {
     return one;
 }
 
-/// A stream that keeps its queue short: a full one would be timed instead of the call.
-class Stream {
+constexpr int launches_a_turn = 64;
+
+/// One thread's stream, and the two ways to launch on it.
+class Caller {
 public:
-    Stream() {
+    Caller() {
         check(driver().cuCtxSetCurrent(bench().context), "entering the context");
         check(driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "making a stream");
     }
-    ~Stream() { driver().cuStreamDestroy(stream_); }
-    CUstream get() const noexcept { return stream_; }
-    void pause(benchmark::State& state) {
-        if (++launched_ % 256 != 0) return;
-        state.PauseTiming();
-        driver().cuStreamSynchronize(stream_);
-        state.ResumeTiming();
+    ~Caller() { driver().cuStreamDestroy(stream_); }
+    Caller(const Caller&) = delete;
+    Caller& operator=(const Caller&) = delete;
+
+    void by_driver() {
+        void* arguments[] = {&x_, &y_, &n_};
+        check(driver().cuLaunchKernel(bench().kernel, 1, 1, 1, 32, 1, 1, 0, stream_, arguments, nullptr), "launching");
+    }
+    void by_dispatcher() {
+        const std::array<TensorArgument, 2> tensors{{{.data = reinterpret_cast<const void*>(x_), .shape = shape_},
+                                                     {.data = reinterpret_cast<const void*>(y_), .shape = shape_}}};
+        bench().dispatcher->launch(bench().handle, tensors, {}, stream_);
+    }
+
+    /// Microseconds a launch. The queue is emptied after each turn: a full one would be timed instead of the call.
+    double turn_us(void (Caller::*launch)()) {
+        const auto start = std::chrono::steady_clock::now();
+        for (int i = 0; i < launches_a_turn; ++i) (this->*launch)();
+        const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
+        check(driver().cuStreamSynchronize(stream_), "waiting for the launches");
+        return took.count() / launches_a_turn;
     }
 
 private:
     CUstream stream_ = nullptr;
-    int launched_ = 0;
+    CUdeviceptr x_ = bench().memory, y_ = bench().memory + 4096;
+    int n_ = 1024;
+    std::array<std::int64_t, 1> shape_{1024};
 };
 
-void driver_alone(benchmark::State& state) {
-    Stream stream;
-    CUdeviceptr x = bench().memory, y = bench().memory + 4096;
-    int n = 1024;
-    void* arguments[] = {&x, &y, &n};
-    for (auto _ : state) {
-        benchmark::DoNotOptimize(
-            driver().cuLaunchKernel(bench().kernel, 1, 1, 1, 32, 1, 1, 0, stream.get(), arguments, nullptr));
-        stream.pause(state);
-    }
-}
-BENCHMARK(driver_alone)->Threads(1)->Threads(8)->UseRealTime();
+/// Microseconds a launch, by turn; with several threads, the median thread's.
+struct Turns {
+    std::vector<double> driver_us, dispatcher_us, added_us;
+};
 
-void dispatcher_and_driver(benchmark::State& state) {
-    Stream stream;
-    const std::array<std::int64_t, 1> shape{1024};
-    const std::array<TensorArgument, 2> tensors{
-        {{.data = reinterpret_cast<const void*>(bench().memory), .shape = shape},
-         {.data = reinterpret_cast<const void*>(bench().memory + 4096), .shape = shape}}};
-    for (auto _ : state) {
-        benchmark::DoNotOptimize(bench().dispatcher->launch(bench().handle, tensors, {}, stream.get()));
-        stream.pause(state);
+Turns take_turns(int threads, int turns) {
+    std::vector<std::vector<double>> driver_us(turns, std::vector<double>(threads)), dispatcher_us = driver_us;
+    std::barrier together(threads);
+    const auto body = [&](int thread) {
+        Caller caller;
+        for (int i = -turns / 10 - 1; i < turns; ++i) {  // the first ones warm up
+            together.arrive_and_wait();
+            const double alone = caller.turn_us(&Caller::by_driver);
+            together.arrive_and_wait();
+            const double dispatched = caller.turn_us(&Caller::by_dispatcher);
+            if (i < 0) continue;
+            driver_us[i][thread] = alone;
+            dispatcher_us[i][thread] = dispatched;
+        }
+    };
+    {
+        std::vector<std::jthread> pool;
+        for (int thread = 0; thread < threads; ++thread) pool.emplace_back(body, thread);
     }
+    Turns taken;
+    for (int i = 0; i < turns; ++i) {
+        taken.driver_us.push_back(median(driver_us[i]));
+        taken.dispatcher_us.push_back(median(dispatcher_us[i]));
+        taken.added_us.push_back(taken.dispatcher_us.back() - taken.driver_us.back());
+    }
+    return taken;
 }
-BENCHMARK(dispatcher_and_driver)->Threads(1)->Threads(8)->UseRealTime();
+
+std::string text(const Interval& us) { return fmt::format("{:.3f} [{:.3f}, {:.3f}]", us.median, us.low, us.high); }
 
 }  // namespace
 }  // namespace autotune
@@ -149,7 +183,18 @@ int main(int count, char** arguments) {
         std::fprintf(stderr, "skipped: %s\n", why.c_str());
         return 0;
     }
-    benchmark::Initialize(&count, arguments);
-    benchmark::RunSpecifiedBenchmarks();
+    const int turns = count > 1 ? std::atoi(arguments[1]) : 2000;
+    if (turns < 6) {
+        std::fprintf(stderr, "error: '%s' is not a number of turns; give 6 or more\n", arguments[1]);
+        return 1;
+    }
+    fmt::print("us a launch        driver alone             with dispatcher          added\n");
+    for (const int threads : {1, 8}) {
+        const autotune::Turns taken = autotune::take_turns(threads, turns);
+        fmt::print("{} thread{:<8} {:<24} {:<24} {}\n", threads, threads == 1 ? "" : "s",
+                   autotune::text(autotune::median_interval(taken.driver_us)),
+                   autotune::text(autotune::median_interval(taken.dispatcher_us)),
+                   autotune::text(autotune::median_interval(taken.added_us)));
+    }
     return 0;
 }

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # scripts/gpu_bench.sh BUILD: the benchmark tables, on a machine with a GPU. The short table comes last. BUDGET (20s) is
-# a problem's; ONLY=gemm narrows.
+# a problem's; ONLY=gemm narrows, and ONLY=dispatcher gives the cost of a launch through it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=$1/bin
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+if [[ ${ONLY:-dispatcher} == dispatcher ]]; then "$bin/dispatch_gpu_bench"; fi
+if [[ ${ONLY:-} == dispatcher ]]; then exit; fi
 python3 benchmarks/beside_libraries.py --autotune "$bin/autotune" --budget "${BUDGET:-20s}" --db "$work/bench.db" ${ONLY:+--only "$ONLY"}

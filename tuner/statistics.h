@@ -26,7 +26,10 @@ Interval median_interval(std::span<const double> samples);
 Interval paired_ratio(std::span<const double> a, std::span<const double> b);
 
 /// Spearman's: 1 where both put all in the same order, -1 in the opposite one. Equal values share the mean of their
-/// ranks. a, b     equally long returns  nullopt for fewer than 3 pairs, or where all of a side are equal
+/// ranks.
+///
+/// a, b     equally long
+/// returns  nullopt for fewer than 3 pairs, or where all of a side are equal
 std::optional<double> rank_correlation(std::span<const double> a, std::span<const double> b);
 
 /// The least difference that is ever called one: clocks and allocation make identical binaries differ by about as much.
