@@ -38,11 +38,10 @@ std::span<const HelpPage> help_pages() {
 
 std::string_view exit_codes_text() {
     return "Exit codes: 0 done; 1 bad use or input; 2 nothing valid was found; 3 no usable device or compiler; 4 a "
-           "check that "
-           "was\n"
-           "asked for failed; 5 the result could not be stored; 70 an internal error; 129, 130 or 143 interrupted by a "
-           "hang-up,\n"
-           "Ctrl-C or SIGTERM, the work saved.\n";
+           "check that was\n"
+           "asked for failed; 5 the database could not be read or written; 70 an internal error; 129, 130 or 143 "
+           "interrupted\n"
+           "by a hang-up, Ctrl-C or SIGTERM, the work saved.\n";
 }
 
 std::string help_on(std::string_view topic, std::span<const std::string> others) {

@@ -195,7 +195,11 @@ private:
     std::vector<MissedProblem> missed_problems(MissList& list, const DeviceIdentity& device) {
         std::vector<MissedProblem> problems;
         std::set<std::string> over, unknown;
-        for (const StoredMiss& miss : list.read()) {
+        const MissList::Contents listed = list.contents();
+        if (listed.left_out > 0)
+            console_.warning(fmt::format("{} of '{}' left out, since they are no misses",
+                                         format_count(listed.left_out, "line", "lines"), shown(list.path())));
+        for (const StoredMiss& miss : listed.misses) {
             if (miss.device_fp != device.fp || (!request_.op.empty() && miss.op != request_.op)) continue;
             const Op* op = session_.ops().find_or_null(miss.op);
             if (!op) {

@@ -10,7 +10,7 @@ namespace autotune {
 std::unique_ptr<Bundled> open_bundles(const Dispatcher::Options& options,
                                       const std::function<void(const std::string&)>& log) {
     auto bundled = std::make_unique<Bundled>();
-    const auto take = [&](const std::function<Bundle()>& open, const std::optional<std::string>& distrust) {
+    const auto take = [&](const std::function<Bundle()>& open, const std::optional<Untrusted>& distrust) {
         try {
             Bundle bundle = open();
             if (const std::vector<Record> records = bundle.records(log); !records.empty()) {
@@ -19,7 +19,7 @@ std::unique_ptr<Bundled> open_bundles(const Dispatcher::Options& options,
             }
             if (bundle.binary_keys().empty()) return;
             if (distrust)
-                log(fmt::format("the binaries of the bundle '{}' are not loaded, since {}", bundle.name(), *distrust));
+                log(fmt::format("the binaries of the bundle '{}' are not loaded, since {}", bundle.name(), distrust->why));
             else
                 bundled->with_code.push_back(std::move(bundle));
         } catch (const Error& error) {

@@ -35,7 +35,7 @@ Kernels::Options Dispatcher::Impl::kernel_options() {
     for (const DatabasePlace& place : places) {
         const std::filesystem::path folder = std::filesystem::path{place.path}.parent_path() / "binaries";
         if (const auto why = shared_folders_are_allowed() ? std::nullopt : untrusted(folder / "any")) {
-            log(fmt::format("the binaries beside '{}' are not loaded, since {}", place.path, *why));
+            log(fmt::format("the binaries beside '{}' are not loaded, since {}", place.path, why->why));
             continue;
         }
         std::error_code error;

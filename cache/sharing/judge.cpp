@@ -130,7 +130,7 @@ std::string Judge::objection(const DeviceIdentity& d) const {
 
 std::string Judge::objection_in_part(const DeviceIdentity& d) const {
     const DeviceLimits& l = d.limits;
-    if (!hex(d.fp, 64)) return "its GPU's fingerprint is none";
+    if (!hex(d.fp, 64)) return "its GPU's fingerprint is not 64 hexadecimal digits";
     for (const std::string* text : {&d.name, &d.vendor, &d.mig, &d.pci_id, &d.uuid, &d.driver})
         if (!plain(*text)) return fmt::format("its GPU is called {}", in_quotes(*text));
     const bool possible = within(l.cc, 30, 999) && within(l.sm_count, 1, 100'000) && within(l.warp, 1, 1024) &&
@@ -156,7 +156,7 @@ std::string Judge::objection(TemplateIdentity& source, std::string_view hash) co
     const Variant* variant = op->variant(source.variant);
     if (!variant) return fmt::format("{} has no variant {} here", source.op, in_quotes(source.variant));
     if (!plain(source.source_hash) || !plain(source.space_hash) || source.abi < 0)
-        return "its template's hashes are none";
+        return "its template's hashes are too long, or hold control characters";
     if (source.hash() != hash) return "its template does not fit its hash";
     const TemplateIdentity here = template_of(*op, *variant);
     source.manifest = here.hash() == hash ? here.manifest : "{}";
@@ -190,11 +190,11 @@ std::string Judge::objection(const RunInfo& r) const {
     const bool word = !r.uuid.empty() && r.uuid.size() <= 64 && std::ranges::all_of(r.uuid, [](char c) {
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '-';
     });
-    if (!word) return "its run's uuid is none";
+    if (!word) return "its run's uuid is not written as one";
     for (const std::string* text :
          {&r.strategy, &r.budget, &r.clock_policy, &r.l2_policy, &r.method, &r.reference, &r.host_hash, &r.origin})
         if (!plain(*text)) return fmt::format("its run holds {}", in_quotes(*text));
-    if (!plain(r.tolerance, longest_tolerance)) return "its run's tolerance is none";
+    if (!plain(r.tolerance, longest_tolerance)) return "its run's tolerance is too long, or holds control characters";
     if (r.origin != "local" && r.origin != "import" && !r.origin.starts_with("import:"))
         return fmt::format("its run comes from {}", in_quotes(r.origin));
     const bool possible = r.locked_mhz >= 0 && std::isfinite(r.power_w) && std::isfinite(r.temperature_max) &&
@@ -258,19 +258,20 @@ std::string Judge::read_key(std::string_view op_name, std::span<const std::byte>
 const char* RowFigures::objection() const noexcept {
     constexpr std::int64_t longest_ns = std::int64_t{1} << 50;  // 13 days
     constexpr int most_ranks = 64;
-    if (!within(nvrtc_major, 0, 999) || !within(nvrtc_minor, 0, 999)) return "its version of NVRTC is none";
-    if (!within(rank, 0, most_ranks - 1)) return "its rank is none";
+    if (!readable) return "one of its figures is missing, or no number";
+    if (!within(nvrtc_major, 0, 999) || !within(nvrtc_minor, 0, 999)) return "its version of NVRTC is outside 0.0 to 999.999";
+    if (!within(rank, 0, most_ranks - 1)) return "its rank is outside 0 to 63";
     if (!within<std::int64_t>(time_ns, 1, longest_ns) || !within<std::int64_t>(low_ns, 0, time_ns) ||
         !within(high_ns, time_ns, longest_ns) || (default_ns != -1 && !within<std::int64_t>(default_ns, 1, longest_ns)))
-        return "its times are none";
+        return "its times are not in order, or outside 1 ns to 13 days";
     if (!within<std::int64_t>(samples, 0, largest_count) || !within<std::int64_t>(evaluated, 0, largest_count) ||
         !within<std::int64_t>(space_size, 0, largest_count))
-        return "its counts are none";
+        return "its counts of samples or configs are below zero or past 2^53";
     if (!within<std::int64_t>(effort, 0, static_cast<int>(SearchEffort::full)) ||
         !within<std::int64_t>(verified, 0, static_cast<int>(Verified::verified)))
         return "what it says of its effort or its checks is no word of ours";
-    if (!std::isfinite(max_error) || max_error < 0) return "its error is none";
-    if (!within<std::int64_t>(tuned_at, 0, latest_time)) return "its date is none";
+    if (!std::isfinite(max_error) || max_error < 0) return "its largest error is below zero, or no number";
+    if (!within<std::int64_t>(tuned_at, 0, latest_time)) return "its date is before 1970 or past all reason";
     return nullptr;
 }
 

@@ -36,6 +36,7 @@ private:
 
 /// Figures of a row, as the database keeps them.
 struct RowFigures {
+    bool readable = true;  ///< false: one is missing, or of another type than its name says
     int nvrtc_major = 0, nvrtc_minor = 0, rank = 0;
     std::int64_t time_ns = 0, low_ns = 0, high_ns = 0, samples = 0;
     std::int64_t default_ns = -1;  ///< -1: none

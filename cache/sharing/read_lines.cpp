@@ -419,7 +419,7 @@ void ForeignLines::read(const Judge& judge, const std::function<void(IncomingRow
         row.problem = parts.problem(row.source->value, m[in_key]);
         row.config = parts.config(row.source->value, m[in_config]);
         row.run = parts.run(m[in_run], row.device, parts.environment(m[in_env]));
-        if (!read_figures(m, row)) row.figures.rank = -1;  // refused for it, where its parts are sound
+        row.figures.readable = read_figures(m, row);  // refused for it, where its parts are sound
         sink(row, number);
     }
     all_read();

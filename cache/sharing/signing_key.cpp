@@ -151,7 +151,7 @@ std::map<std::string, PublicKey> TrustList::keys(const std::function<void(const 
     for (const fs::directory_entry& entry : fs::directory_iterator{folder_, error}) {
         if (entry.path().extension() != ".pub") continue;
         if (const auto why = untrusted(entry.path())) {
-            if (warn) warn(fmt::format("the key '{}' does not count, since {}", shown(entry.path()), *why));
+            if (warn) warn(fmt::format("the key '{}' does not count, since {}", shown(entry.path()), why->why));
             continue;
         }
         if (const auto bytes = read_key_file<32>(entry.path(), public_words))
@@ -180,8 +180,7 @@ void TrustList::add(const PublicKey& key, const std::string& name) const {
     if (!make_private_folder(folder_))
         throw Error{Error::Kind::store, fmt::format("the folder '{}' could not be made", shown(folder_))};
     if (const auto why = untrusted(path))
-        throw Error{Error::Kind::usage, fmt::format("no key is trusted here, since {}", *why),
-                    fmt::format("chmod 700 {}", folder_.string())};
+        throw Error{Error::Kind::usage, fmt::format("no key is trusted here, since {}", why->why), why->remedy};
     write_key_file(path, public_words, key.bytes);
 }
 

@@ -90,6 +90,13 @@ const char* untrusted_status(const struct stat& status) {
     return nullptr;
 }
 
+Untrusted untrusted_here(const fs::path& where, const char* why, const struct stat& status) {
+    const bool of_another = status.st_uid != ::geteuid() && status.st_uid != 0;
+    return {.where = where,
+            .why = fmt::format("'{}' {}", shown(where), why),
+            .remedy = of_another ? "name another place" : fmt::format("chmod go-w {}", shown(where))};
+}
+
 std::uint32_t big_endian(const unsigned char* bytes) noexcept {
     return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 | bytes[3];
 }
@@ -177,7 +184,7 @@ bool make_private_folder(const fs::path& folder) {
     return ::mkdir(folder.c_str(), 0700) == 0 || (errno == EEXIST && fs::is_directory(folder, error));
 }
 
-std::optional<std::string> untrusted(const fs::path& file) {
+std::optional<Untrusted> untrusted(const fs::path& file) {
     const std::string name = file.string();
     // A journal or log that somebody puts beside a database is read into it; who has its lock can hold it for ever.
     for (const char* companion : {"", "-journal", "-wal", "-shm", "-lock", "-queue"}) {
@@ -185,11 +192,11 @@ std::optional<std::string> untrusted(const fs::path& file) {
         struct stat status {};
         for (const auto look : {::lstat, ::stat})  // a link of another's, or to what is another's
             if (look(path.c_str(), &status) == 0 && (look == ::stat || S_ISLNK(status.st_mode)))
-                if (const char* why = untrusted_status(status)) return fmt::format("'{}' {}", shown(path), why);
+                if (const char* why = untrusted_status(status)) return untrusted_here(path, why, status);
     }
     struct stat status {};
     if (::stat(folder_of(file).c_str(), &status) == 0)
-        if (const char* why = untrusted_status(status)) return fmt::format("'{}' {}", shown(folder_of(file)), why);
+        if (const char* why = untrusted_status(status)) return untrusted_here(folder_of(file), why, status);
     return std::nullopt;
 }
 

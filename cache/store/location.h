@@ -25,12 +25,17 @@ std::vector<std::filesystem::path> system_databases();
 /// Whether others than the user may put files beside this one, of names that are not there yet.
 bool others_may_add_files(const std::filesystem::path& file);
 
-/// Why somebody else could put rows or binaries into the database, hence run code here: "belongs to another user",
-/// "may be written to by its group"; nullopt: nobody can. Looks at the file, at what SQLite keeps beside it and at its
+/// What somebody else could put rows or binaries into, hence run code here.
+struct Untrusted {
+    std::filesystem::path where;  ///< the file, one that SQLite keeps beside it, or its folder
+    std::string why;              ///< "'/srv/tune.db' may be written to by its group"
+    std::string remedy;           ///< "chmod go-w /srv/tune.db"
+};
+/// nullopt: nobody else can. Looks at the file, at what SQLite keeps beside it and at its
 /// folder, as far as they exist. Root and the user are trusted, and so is a group of the user's own name with nobody
 /// else in it, which is what a umask of 002 counts on. A sticky folder is sound for the files that are there; what
 /// comes later may be anybody's, and is looked at when it is read.
-std::optional<std::string> untrusted(const std::filesystem::path& file);
+std::optional<Untrusted> untrusted(const std::filesystem::path& file);
 /// The same of a file that is open, whatever stands at its name by now.
 bool may_be_of_others(int file);
 /// AUTOTUNE_ALLOW_SHARED=1: whoever may write to a database, or to what lies beside it, is trusted.

@@ -77,28 +77,30 @@ StoredMiss miss_from_line(std::string_view line) {
     return miss;
 }
 
-std::vector<StoredMiss> read_misses(const fs::path& path) {
+MissList::Contents read_misses(const fs::path& path) {
     std::error_code error;
     const auto bytes_there = fs::file_size(path, error);
-    if (error || bytes_there > MissList::most_bytes) return {};
+    if (error) return {};
+    if (bytes_there > MissList::most_bytes) return {.misses = {}, .left_out = 1};
     const auto bytes = read_file_whole(path);
     if (!bytes) return {};
-    std::vector<StoredMiss> misses;
+    MissList::Contents out;
     std::string_view rest{reinterpret_cast<const char*>(bytes->data()), bytes->size()};
-    while (!rest.empty() && misses.size() < MissList::most) {
+    while (!rest.empty() && out.misses.size() < MissList::most) {
         const std::size_t end = std::min(rest.find('\n'), rest.size());
         const std::string_view line = rest.substr(0, end);
         rest.remove_prefix(std::min(end + 1, rest.size()));
-        if (line.empty() || line.size() > MissList::most_line_bytes) continue;
+        if (line.empty()) continue;
         try {
-            misses.push_back(miss_from_line(line));
+            if (line.size() > MissList::most_line_bytes) throw Error{Error::Kind::usage, "a miss is too long"};
+            out.misses.push_back(miss_from_line(line));
         } catch (const Error&) {
-            continue;
+            ++out.left_out;
         } catch (const json::exception&) {
-            continue;
+            ++out.left_out;
         }
     }
-    return misses;
+    return out;
 }
 
 }  // namespace
@@ -123,10 +125,10 @@ MissList::MissList(const fs::path& database)
     : path_{database.filename() == "tune.db" ? database.parent_path() / "misses.jsonl"
                                              : fs::path{database}.replace_extension(".misses.jsonl")} {}
 
-std::vector<StoredMiss> MissList::read() const {
-    std::vector<StoredMiss> misses = read_misses(path_);
-    std::ranges::stable_sort(misses, std::ranges::greater{}, &StoredMiss::processes);
-    return misses;
+MissList::Contents MissList::contents() const {
+    Contents out = read_misses(path_);
+    std::ranges::stable_sort(out.misses, std::ranges::greater{}, &StoredMiss::processes);
+    return out;
 }
 
 bool MissList::change(const std::function<bool(std::vector<StoredMiss>&)>& change, std::chrono::milliseconds patience) {
@@ -134,7 +136,7 @@ bool MissList::change(const std::function<bool(std::vector<StoredMiss>&)>& chang
     WriterLock lock{path_};
     const WriterTurn turn{lock, patience};
     if (!turn.held()) return false;
-    std::vector<StoredMiss> misses = read_misses(path_);
+    std::vector<StoredMiss> misses = read_misses(path_).misses;
     if (!change(misses)) return true;
     if (misses.size() > most) {
         std::ranges::stable_sort(misses, std::ranges::greater{}, &StoredMiss::last);

@@ -44,8 +44,12 @@ public:
     explicit MissList(const std::filesystem::path& database);
     const std::filesystem::path& path() const noexcept { return path_; }
 
-    /// Those that most processes asked for first.
-    std::vector<StoredMiss> read() const;
+    struct Contents {
+        std::vector<StoredMiss> misses;  ///< those that most processes asked for first
+        std::size_t left_out = 0;        ///< lines that are no misses; a file that is too large counts as one
+    };
+    Contents contents() const;
+    std::vector<StoredMiss> read() const { return contents().misses; }
     /// Counts those that are there already. Beyond `most` those asked for longest ago go. False when the file could
     /// not be written, or others held it all the time.
     bool add(std::span<const StoredMiss> misses, std::chrono::milliseconds patience = std::chrono::seconds{10});

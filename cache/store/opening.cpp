@@ -99,7 +99,7 @@ std::string read_uuid(Database& database) { return database.text_of("SELECT valu
 /// A reader cannot roll back what a killed writer left: a writer has to. It changes nothing that was committed.
 void roll_back_leftover(const fs::path& path, const Store::Options& options) {
     if (const auto why = options.allow_shared_folder ? std::nullopt : untrusted(path))
-        throw DatabaseFailure{SQLITE_CANTOPEN, *why};
+        throw DatabaseFailure{SQLITE_CANTOPEN, why->why};
     Database database = Database::open(path, Database::Access::write, options.patience);
     read_uuid(database);
 }
@@ -164,11 +164,10 @@ public:
         if (options_.mode == Store::Mode::memory) return in_memory("in memory");
         if (out_.path.empty()) return fall_back("there is no home folder for the database (HOME is not set)");
         if (const auto why = untrusted(out_.path); why && !options_.allow_shared_folder) {
-            const std::string what = fmt::format("{}, and whoever can write there can run code here", *why);
+            const std::string what = fmt::format("{}, and whoever can write there can run code here", why->why);
             if (out_.own_place) return fall_back(what);
             throw Error{Error::Kind::usage, fmt::format("the database is not used: {}", what),
-                        fmt::format("chmod go-w {}, or set AUTOTUNE_ALLOW_SHARED=1 where all who can are trusted",
-                                    shown(out_.path.parent_path()))};
+                        fmt::format("{}, or set AUTOTUNE_ALLOW_SHARED=1 where all who can are trusted", why->remedy)};
         }
         const auto network = network_file_system(out_.path);
         if (network)
@@ -306,12 +305,14 @@ private:
     void open_trials(Database::Access access) {
         const fs::path path = trials_path(out_.path);
         const std::string uuid = read_uuid(out_.tune);
-        auto distrust = options_.allow_shared_folder ? std::nullopt : untrusted(path);
+        std::string distrust;
+        if (const auto found = options_.allow_shared_folder ? std::nullopt : untrusted(path)) distrust = found->why;
         // One may have come since.
-        if (!distrust && access == Database::Access::write && !options_.allow_shared_folder && !has_own_journal(path))
+        if (distrust.empty() && access == Database::Access::write && !options_.allow_shared_folder &&
+            !has_own_journal(path))
             distrust = fmt::format("'{}-journal' is another user's", shown(path));
-        if (distrust) warn(fmt::format("{}, so trials are kept in memory only", *distrust));
-        for (int attempt = 0; attempt < 2 && !distrust; ++attempt) {
+        if (!distrust.empty()) warn(fmt::format("{}, so trials are kept in memory only", distrust));
+        for (int attempt = 0; attempt < 2 && distrust.empty(); ++attempt) {
             const FileProbe found = probe(path);
             const FileKind kind = found.kind;
             if (const std::string link = link_to_nothing(path); kind == FileKind::absent && !link.empty()) {

@@ -88,7 +88,7 @@ void Store::Impl::read_spools(const std::function<void(const fs::path& file, con
     const bool any = options.allow_shared_folder;
     const std::vector<fs::path> files = spool_files(folder);
     if (const auto why = any || files.empty() ? std::nullopt : untrusted(folder / "any")) {
-        warn(fmt::format("{}, so what lies in it is not taken in", *why));
+        warn(fmt::format("{}, so what lies in it is not taken in", why->why));
         return;
     }
     for (const fs::path& file : files) {
@@ -96,7 +96,7 @@ void Store::Impl::read_spools(const std::function<void(const fs::path& file, con
         if (const auto contents = why ? std::nullopt : read_spool(file, any ? Writers::any : Writers::trusted))
             sink(file, *contents);
         else if (fs::exists(file))  // else another process has folded it
-            warn(fmt::format("{}, so it waits on", why ? *why : fmt::format("'{}' cannot be read", shown(file))));
+            warn(fmt::format("{}, so it waits on", why ? why->why : fmt::format("'{}' cannot be read", shown(file))));
     }
 }
 

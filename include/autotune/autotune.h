@@ -50,7 +50,7 @@ enum autotune_status {
     AUTOTUNE_NOTHING_FOUND = 2, /* no valid config, or nothing stored */
     AUTOTUNE_UNAVAILABLE = 3,   /* no usable device or compiler, or the driver failed: nothing was launched */
     AUTOTUNE_CHECK_FAILED = 4,  /* a check that was asked for failed */
-    AUTOTUNE_NOT_STORED = 5,    /* the result could not be stored */
+    AUTOTUNE_NOT_STORED = 5,    /* the database could not be read or written */
     AUTOTUNE_INTERNAL = 70,     /* a fault of autotune's own */
     AUTOTUNE_INTERRUPTED = 130  /* ended by the caller; what was found out is kept */
 };

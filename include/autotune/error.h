@@ -19,7 +19,7 @@ public:
         device,         ///< no usable device, or its driver failed: 3
         compile,        ///< no usable compiler: 3
         check,          ///< a check that the user asked for failed: 4
-        store,          ///< the result could not be stored: 5
+        store,          ///< the database could not be read or written: 5
         interrupted,    ///< ended by the user, the work saved: 130
         internal,       ///< a fault of ours: 70
     };

@@ -116,6 +116,7 @@ TEST(MissList, LinesThatAreNoMissesAreLeftOut) {
     out.close();
     ASSERT_EQ(list.read().size(), 1u);
     EXPECT_EQ(list.read().front().name(), miss(1).name());
+    EXPECT_EQ(list.contents().left_out, 12u);
     const StoredMiss more[] = {miss(2)};
     EXPECT_TRUE(list.add(more));
     EXPECT_EQ(list.read().size(), 2u);

@@ -67,6 +67,14 @@ TEST_F(MissesCommandLine, WhatIsTunedByNowIsDroppedWithoutASearch) {
     EXPECT_TRUE(list().read().empty());
 }
 
+TEST_F(MissesCommandLine, LinesThatAreNoMissesAreToldOf) {
+    std::filesystem::create_directories(list().path().parent_path());
+    std::ofstream{list().path()} << "{}\nnonsense\n";
+    const Answer r = scripted("--from-misses");
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_NE(r.err.find("2 lines of "), std::string::npos) << r.err;
+}
+
 TEST_F(MissesCommandLine, AnOpCanBeChosenAndAnUnknownOneWaits) {
     const std::string fp = fingerprint();
     StoredMiss unknown = miss(64, fp), broken = miss(32, fp);
