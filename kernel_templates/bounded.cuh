@@ -122,6 +122,23 @@ __device__ __forceinline__ Bounded tanh_of(Bounded a) {
     return as_float({tanh(a.value), a.error == 0.0 ? 0.0 : fmin(a.error, 2.0)}, 4.0);
 }
 
+/// By the odds, which an error of the argument multiplies.
+__device__ __forceinline__ Bounded logistic_of(Bounded a) {
+    const double value = 1.0 / (1.0 + exp(-a.value)), rest = value * (1.0 / (1.0 + exp(a.value)));
+    const double off = a.error + fabs(a.value) * 0x1p-23 + 0x1p-22;
+    const double error = rest > 0.0 ? rest * expm1(off) : a.error == 0.0 || a.error < 0.5 * fabs(a.value) ? 0.0 : 1.0;
+    return as_float({value, 0x1p-126 + (error < 1.0 ? error : 1.0)}, 4.0);
+}
+/// By the density, which is largest at the end of the error that is nearer to 0.
+__device__ __forceinline__ Bounded normal_of(Bounded a) {
+    const double size = fabs(a.value), beyond = 0.5 * erfc(size * 0.70710678118654752);
+    const double value = a.value < 0.0 ? beyond : a.value >= 0.0 ? 1.0 - beyond : a.value;
+    const double nearest = a.error < size ? size - a.error : 0.0;
+    const double slope = a.error == 0.0 ? 0.0 : a.error * 0.3989422804014327 * exp(-0.5 * nearest * nearest);
+    const double own = beyond > 0.0 ? beyond * (1.0 + size * size) * 0x1p-18 : 0.0;
+    return as_float({value, 0x1p-126 + own + (slope < 1.0 ? slope : 1.0)}, 1.0);
+}
+
 __device__ __forceinline__ bool dropped(Bounded p, unsigned bits) { return dropped(static_cast<float>(p.value), bits); }
 
 __device__ __forceinline__ Bounded as_f32(Bounded a) { return a; }

@@ -31,6 +31,32 @@ __device__ __forceinline__ float sqrt_of(float a) { return sqrtf(a); }
 __device__ __forceinline__ float rsqrt_of(float a) { return rsqrtf(a); }
 __device__ __forceinline__ float erf_of(float a) { return erff(a); }
 __device__ __forceinline__ float tanh_of(float a) { return tanhf(a); }
+
+/// 1 / (1 + e^-a), good to 2^-21 and |a| * 2^-23; below 2^-126 it is 0.
+__device__ __forceinline__ float logistic_of(float a) {
+    float result;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(1.0f + exp_natural(-a)));
+    return result;
+}
+
+/// The part of the normal distribution below `a`. What is beyond |a| is 2 to the power of a polynomial, fitted for the
+/// smallest relative error over 1 + a^2, which is 2^-18.4; it falls on and on, so that an infinity gives 0 and 1. Below
+/// 2^-126 it is 0.
+__device__ __forceinline__ float normal_of(float a) {
+    const float size = fabsf(a);
+    float power = -0x1.684c2ep-30f;
+    power = fmaf(power, size, 0x1.dc65cep-24f);
+    power = fmaf(power, size, -0x1.08efdep-18f);
+    power = fmaf(power, size, 0x1.4b3ff0p-14f);
+    power = fmaf(power, size, -0x1.0679c2p-10f);
+    power = fmaf(power, size, 0x1.1b639ap-7f);
+    power = fmaf(power, size, -0x1.bafa68p-5f);
+    power = fmaf(power, size, -0x1.d5744ap-2f);
+    power = fmaf(power, size, -0x1.26b796p+0f);
+    power = fmaf(power, size, -0x1.ffff82p-1f);
+    const float beyond = exp_binary(power);
+    return a < 0.0f ? beyond : 1.0f - beyond;
+}
 __device__ __forceinline__ float as_f32(float a) { return a; }
 __device__ __forceinline__ float as_f16(float a) { return to_float(from_float<__half>(a)); }
 __device__ __forceinline__ float as_bf16(float a) { return to_float(from_float<__nv_bfloat16>(a)); }
@@ -39,10 +65,10 @@ __device__ __forceinline__ float as_bf16(float a) { return to_float(from_float<_
 
 // ---- Where a thread's elements are.
 
-/// N neighbours of a row, of which `count` exist: 0 beyond the end.
+/// N neighbours of a row, of which those from `first` on and before `count` exist: none where `count` is 0.
 struct Site {
     long long batch, row, col;
-    int count;
+    int first, count;
 };
 
 /// Of y.
@@ -56,7 +82,7 @@ __device__ __forceinline__ Site site_of_row(const Extents& y, int item) {
     const long long all = y.batch * y.rows * y.cols;
     const long long col = ((static_cast<long long>(blockIdx.x) * ITEMS + item) * THREADS + threadIdx.x) * N;
     const long long left = all - col;
-    return {0, 0, col, left < 0 ? 0 : left < N ? static_cast<int>(left) : N};
+    return {0, 0, col, 0, left < 0 ? 0 : left < N ? static_cast<int>(left) : N};
 }
 
 /// The same where rows count: a block of BX threads along a row and BY rows, each thread with ITEMS rows at one column.
@@ -67,7 +93,24 @@ __device__ __forceinline__ Site site_of_tile(const Extents& y, int item) {
     const long long col = (static_cast<long long>(blockIdx.x % across) * BX + threadIdx.x) * N;
     const long long left = outer < y.batch * y.rows ? y.cols - col : 0;
     const long long batch = ONE_BATCH ? 0 : outer / y.rows;
-    return {batch, outer - batch * y.rows, col, left < 0 ? 0 : left < N ? static_cast<int>(left) : N};
+    return {batch, outer - batch * y.rows, col, 0, left < 0 ? 0 : left < N ? static_cast<int>(left) : N};
+}
+
+/// The same where rows of y, at `data`, start anywhere: vectors are those of whole sectors of 32 bytes, so a row's first
+/// and last may be short. A thread's ITEMS rows are so many apart that all start at one place of a sector, and their
+/// vectors at one column.
+template <int BX, int BY, int N, int ITEMS, bool ONE_BATCH, class T>
+__device__ __forceinline__ Site site_of_ragged(const Extents& y, const T* data, long long row_stride, int item) {
+    constexpr int sector = 32 / sizeof(T), step = N > sector ? N : sector;
+    const unsigned across = static_cast<unsigned>((y.cols + step - 1 + BX * N - 1) / (BX * N));
+    const unsigned down = blockIdx.x / across, t = down * BY + threadIdx.y;
+    const long long top = static_cast<long long>(t / step) * (step * ITEMS) + t % step, outer = top + item * step;
+    const int past = static_cast<int>(reinterpret_cast<unsigned long long>(data + top * row_stride) / sizeof(T) % step);
+    const long long col = (static_cast<long long>(blockIdx.x - down * across) * BX + threadIdx.x) * N - past;
+    const long long left = outer < y.batch * y.rows && col > -N ? y.cols - col : 0;
+    const long long batch = ONE_BATCH ? 0 : outer / y.rows;
+    return {batch, outer - batch * y.rows, col, col < 0 ? static_cast<int>(-col) : 0,
+            left < 0 ? 0 : left < N ? static_cast<int>(left) : N};
 }
 
 // ---- Tensors.
@@ -85,8 +128,8 @@ struct Operand {
     const T* data;
     long long batch_stride, row_stride;
 
-    /// WHOLE: every vector is whole and aligned. STREAM: what is read once is not kept in L1.
-    template <int N, bool WHOLE, bool STREAM>
+    /// WHOLE: every vector is whole and aligned. RAGGED: any may be neither. STREAM: what is read once is not kept in L1.
+    template <int N, bool WHOLE, bool RAGGED, bool STREAM>
     __device__ __forceinline__ Pieces<T, N> load(const Site& at) const {
         Pieces<T, N> raw;
         if (at.count == 0) return raw;
@@ -94,7 +137,7 @@ struct Operand {
         constexpr int size = Pieces<T, N>::size;
         if constexpr (ONE_COL) {
             raw.piece[0].lane[0] = *from;
-        } else if (WHOLE || at.count == N) {
+        } else if (WHOLE || (at.count == N && (!RAGGED || (at.first == 0 && is_aligned<size>(from + at.col))))) {
             from += at.col;
 #pragma unroll
             for (int i = 0; i < N / size; ++i) {
@@ -109,7 +152,7 @@ struct Operand {
             from += at.col;
 #pragma unroll
             for (int i = 0; i < N; ++i)
-                if (i < at.count) raw.piece[i / size].lane[i % size] = from[i];
+                if (i >= at.first && i < at.count) raw.piece[i / size].lane[i % size] = from[i];
         }
         return raw;
     }
@@ -144,7 +187,7 @@ struct Result {
         if (at.count == 0) return;
         T* to = data + at.batch * batch_stride + at.row * row_stride + at.col;
         constexpr int size = Pieces<T, N>::size;
-        if (WHOLE || at.count == N) {
+        if (WHOLE || (at.count == N && at.first == 0)) {
 #pragma unroll
             for (int i = 0; i < N / size; ++i) {
                 float part[size];
@@ -158,25 +201,49 @@ struct Result {
         } else {
 #pragma unroll
             for (int i = 0; i < N; ++i)
-                if (i < at.count) to[i] = from_float<T>(x[i]);
+                if (i >= at.first && i < at.count) to[i] = from_float<T>(x[i]);
         }
     }
 };
 
-/// The random bits of N elements, the first of them number `index` of y. A call makes those of four: one that starts
-/// at no multiple of four (only where not WHOLE) makes a group more.
-template <int N, bool WHOLE>
+/// The random bits of N elements, the first of them number `index` of y, of which a call makes eight. EVEN: `index` is
+/// a multiple of N.
+template <int N, bool EVEN>
 __device__ __forceinline__ void draw(long long seed, unsigned offset, unsigned use, unsigned long long index,
                                      unsigned (&bits)[N]) {
-    Philox four = random_bits(seed, offset, use, index / 4);
+    const unsigned start = static_cast<unsigned>(index) % 8;
+    if (EVEN ? N % 8 == 0 : N % 8 == 0 && start == 0) {
+#pragma unroll
+        for (int j = 0; j < N; j += 8) {
+            const Philox eight = random_bits(seed, offset, use, index / 8 + j / 8);
+#pragma unroll
+            for (int k = 0; k < 4 && 2 * k < N; ++k) {
+                bits[j + 2 * k] = eight.word[k];
+                if (2 * k + 1 < N) bits[j + 2 * k + (N > 1)] = halves_exchanged(eight.word[k]);
+            }
+        }
+        return;
+    }
+    // The words from the first element's on, which may come of one call more than whole ones would.
+    constexpr int calls = EVEN ? (N + 7) / 8 : (N + 14) / 8, words = (N + 2) / 2;
+    unsigned word[4 * calls + 3];
+#pragma unroll
+    for (int i = 0; i < calls; ++i) {
+        const Philox eight = random_bits(seed, offset, use, index / 8 + i);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) word[4 * i + k] = eight.word[k];
+    }
+#pragma unroll
+    for (int k = 0; k < 3; ++k) word[4 * calls + k] = 0;
+#pragma unroll
+    for (int k = 0; k <= words; ++k) word[k] = start & 4 ? word[k + 2] : word[k];
+#pragma unroll
+    for (int k = 0; k < words; ++k) word[k] = start & 2 ? word[k + 1] : word[k];
 #pragma unroll
     for (int j = 0; j < N; ++j) {
-        const unsigned place = (WHOLE && N % 4 == 0 ? 0 : static_cast<unsigned>(index)) + j;
-        if (j > 0 && place % 4 == 0) four = random_bits(seed, offset, use, (index + j) / 4);
-        bits[j] = place % 4 == 0   ? four.word[0]
-                  : place % 4 == 1 ? four.word[1]
-                  : place % 4 == 2 ? four.word[2]
-                                   : four.word[3];
+        const bool odd = start & 1;
+        bits[j] = (odd ? j % 2 == 0 : j % 2 == 1) ? halves_exchanged(odd ? word[(j + 1) / 2] : word[j / 2])
+                                                   : (odd ? word[(j + 1) / 2] : word[j / 2]);
     }
 }
 

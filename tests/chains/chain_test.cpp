@@ -92,7 +92,7 @@ TEST(ChainOp, IsAnOpAsAnyOther) {
     EXPECT_EQ(op.summary, "y = dropout(gelu(x + bias), p) + other");
     ASSERT_EQ(op.tensors.size(), 4u);
     EXPECT_EQ(op.scalars.size(), 3u);
-    EXPECT_EQ(op.variants.size(), 2u);
+    EXPECT_EQ(op.variants.size(), 3u);
     EXPECT_TRUE(op.files.contains("residual.cu"));
     EXPECT_TRUE(op.files.contains("elementwise.cuh"));
     EXPECT_FALSE(op.builtin);

@@ -85,12 +85,12 @@ TEST(ChainValue, DropsAsOftenAsAsked) {
 
 // The known answers of the paper's library (Random123, kat_vectors).
 TEST(PhiloxBits, AreThoseOfThePaper) {
-    const Philox zero = philox({{0, 0, 0, 0}}, 0, 0);
+    const Philox zero = philox<10>({{0, 0, 0, 0}}, 0, 0);
     EXPECT_EQ(zero.word[0], 0x6627e8d5u);
     EXPECT_EQ(zero.word[1], 0xe169c58du);
     EXPECT_EQ(zero.word[2], 0xbc57ac4cu);
     EXPECT_EQ(zero.word[3], 0x9b00dbd8u);
-    const Philox ones = philox({{~0u, ~0u, ~0u, ~0u}}, ~0u, ~0u);
+    const Philox ones = philox<10>({{~0u, ~0u, ~0u, ~0u}}, ~0u, ~0u);
     EXPECT_EQ(ones.word[0], 0x408f276du);
     EXPECT_EQ(ones.word[1], 0x41c83b0eu);
     EXPECT_EQ(ones.word[2], 0xa20bc7c6u);

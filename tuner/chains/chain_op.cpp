@@ -144,6 +144,8 @@ std::string let_section(const Chain& chain) {
 even = "cols % 16 == 0 ? 16 : cols % 8 == 0 ? 8 : cols % 4 == 0 ? 4 : cols % 2 == 0 ? 2 : 1"
 usual_of_row = "min(usual, even)"
 across = "min(256, pow2(ceil_div(cols, usual_of_row)))"
+# Of a config: how far apart the rows of a thread are.
+apart = "max(VEC, 32 // sizeof(y_dtype))"
 
 )text";
     return text;
@@ -172,8 +174,30 @@ std::string check_section(const Chain& chain) {
     return text + "]\n";
 }
 
-/// Lines that both variants have. flat: y is one row.
-std::string variant_text(const Chain& chain, bool flat) {
+/// flat: y is one row. ragged: its rows start anywhere, as those of an odd length do.
+enum class Layout { ragged, flat, rows };
+
+std::string parameters_of(Layout layout) {
+    switch (layout) {
+        case Layout::flat:
+            return R"text(BX = { values = [128, 256, 512, 1024], default = 256, about = "threads a block" }
+VEC = { values = [1, 2, 4, 8, 16], default = "usual", about = "elements a load" }
+)text";
+        case Layout::ragged:
+            return R"text(BX = { values = [32, 64, 128, 256, 512], default = 64, about = "threads along a row" }
+BY = { values = [1, 2, 4, 8, 16], default = 4, about = "threads across rows" }
+VEC = { values = [2, 4, 8, 16], default = "16 // largest", about = "elements a load" }
+)text";
+        default:
+            return R"text(BX = { values = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512], default = "across", about = "threads along a row" }
+BY = { values = [1, 2, 4, 8, 16, 32, 64, 128, 256], default = "256 // across", about = "threads across rows" }
+VEC = { values = [1, 2, 4, 8, 16], default = "usual_of_row", about = "elements a load" }
+)text";
+    }
+}
+
+std::string variant_text(const Chain& chain, Layout layout) {
+    const bool flat = layout == Layout::flat, ragged = layout == Layout::ragged;
     const auto define = [](const std::string& name) {
         return fmt::format("{} = \"{}_dtype\", {} = \"{}_one_batch\", {} = \"{}_one_row\", {} = \"{}_one_col\"",
                            macro_of(name, "T"), name, macro_of(name, "ONE_BATCH"), name, macro_of(name, "ONE_ROW"),
@@ -191,44 +215,59 @@ name = "{}"
 source = "{}.cu"
 entry = "{}"
 )text",
-                                   flat ? "flat" : "rows", chain.name, chain.name);
+                                   ragged ? "ragged"
+                                   : flat ? "flat"
+                                          : "rows",
+                                   chain.name, chain.name);
     if (flat) text += "needs = \"packed\"\n";
-    text += fmt::format(R"text(define = {{ FLAT = "{}", EVEN = "{}", ONE_BATCH = "batch == 1", Y_T = "y_dtype", {} }}
+    if (ragged)
+        text += "needs = \"usual_of_row < 16 // largest and cols >= 64 and (batch == 1 or contiguous(y))\"\n";
+    text += fmt::format(
+        R"text(define = {{ FLAT = "{}", RAGGED = "{}", EVEN = "{}", NARROW = "sizeof(y_dtype) == 2", ONE_BATCH = "batch == 1", Y_T = "y_dtype", {} }}
 spill_bytes = 0
 
 [kernel.parameters]
 )text",
-                        flat ? "1 == 1" : "1 == 0", flat ? "elements % 16 == 0" : "cols % 16 == 0",
-                        each(chain.inputs, ", ", define));
-    text +=
-        flat
-            ? R"text(BX = { values = [128, 256, 512, 1024], default = 256, about = "threads a block" }
-VEC = { values = [1, 2, 4, 8, 16], default = "usual", about = "elements a load" }
-)text"
-            : R"text(BX = { values = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512], default = "across", about = "threads along a row" }
-BY = { values = [1, 2, 4, 8, 16, 32, 64, 128, 256], default = "256 // across", about = "threads across rows" }
-VEC = { values = [1, 2, 4, 8, 16], default = "usual_of_row", about = "elements a load" }
-)text";
+        flat ? "1 == 1" : "1 == 0", ragged ? "1 == 1" : "1 == 0",
+        ragged ? "1 == 0"
+        : flat ? "elements % 16 == 0"
+               : "cols % 16 == 0",
+        each(chain.inputs, ", ", define));
+    text += parameters_of(layout);
     text += fmt::format(R"text(ITEMS = {{ values = [1, 2, 4, 8], default = 2, about = "{}" }}
 STREAM = {{ values = [true, false], default = true, about = "what is read or written once is not kept in a cache" }}
-
+)text",
+                        flat ? "loads a thread" : "rows a thread");
+    if (!ragged)
+        text += R"text(
 [[kernel.constraint]]
 claim = "loads are aligned"
 holds = "VEC <= fits"
-
+)text";
+    text += fmt::format(R"text(
 [[kernel.constraint]]
 claim = "a thread holds at most 128 elements"
 holds = "{} * VEC * ITEMS <= 128 or VEC * ITEMS == 1"
 )text",
-                        flat ? "loads a thread" : "rows a thread", chain.inputs.size());
+                        chain.inputs.size());
     const std::string_view grid =
-        flat ? "ceil_div(elements, BX * VEC * ITEMS)" : "ceil_div(cols, BX * VEC) * ceil_div(batch * rows, BY * ITEMS)";
-    if (!flat)
+        ragged ? "ceil_div(cols + apart - 1, BX * VEC) * ceil_div(ceil_div(batch * rows, apart * ITEMS) * apart, BY)"
+        : flat ? "ceil_div(elements, BX * VEC * ITEMS)"
+               : "ceil_div(cols, BX * VEC) * ceil_div(batch * rows, BY * ITEMS)";
+    if (ragged)
+        text += R"text(
+[[kernel.constraint]]
+claim = "a load has at least 4 bytes"
+holds = "VEC * largest >= 4"
+)text";
+    if (layout == Layout::rows)
         text += R"text(
 [[kernel.constraint]]
 claim = "rows are made of whole vectors"
 holds = "VEC <= even"
-
+)text";
+    if (!flat)
+        text += R"text(
 [[kernel.constraint]]
 claim = "a block has 128 to 1024 threads"
 holds = "128 <= BX * BY <= 1024"
@@ -300,7 +339,7 @@ bytes = "batch * rows * cols * sizeof(y_dtype){}"
 
 [reference]
 cpp = "{}"
-define = {{ {} }}
+define = {{ NARROW = "sizeof(y_dtype) == 2", {} }}
 
 [[reference.launch]]
 source = "{}_reference.cu"
@@ -323,7 +362,8 @@ y = {{ terms = "1", accumulate = "fma" }}
                      macro_of(name, "ONE_COL"));
              }),
         chain.name, chain.name, reference_arguments);
-    return text + check_section(chain) + "\n" + variant_text(chain, true) + "\n" + variant_text(chain, false);
+    return text + check_section(chain) + "\n" + variant_text(chain, Layout::ragged) + "\n" +
+           variant_text(chain, Layout::flat) + "\n" + variant_text(chain, Layout::rows);
 }
 
 std::string chain_source(const Chain& chain) {
@@ -343,7 +383,7 @@ extern "C" __global__ void __launch_bounds__(BX * BY)
     {0}(
         Y_T* at_y, long long at_y_batch_stride, long long at_y_row_stride,
         {3}) {{
-    constexpr bool whole = EVEN;
+    constexpr bool whole = EVEN, one_column = !FLAT;  // of a thread's vectors
     const Extents extents{{batch, rows, cols}};
     const Result<Y_T> y{{at_y, at_y_batch_stride, at_y_row_stride}};
 )text",
@@ -364,12 +404,18 @@ extern "C" __global__ void __launch_bounds__(BX * BY)
     for (int k = 0; k < ITEMS; ++k) {
 #if FLAT
         site[k] = site_of_row<BX, VEC, ITEMS>(extents, k);
+#elif RAGGED
+        site[k] = site_of_ragged<BX, BY, VEC, ITEMS, ONE_BATCH>(extents, at_y, at_y_row_stride, k);
 #else
         site[k] = site_of_tile<BX, BY, VEC, ITEMS, ONE_BATCH>(extents, k);
 #endif
 )text";
     for (const std::string& name : chain.inputs)
-        text += fmt::format("        raw_{0}[k] = in_{0}.load<VEC, whole, STREAM>(site[k]);\n", name);
+        text += fmt::format(R"text(        raw_{0}[k] = one_column && k > 0 && {1} && ({2} || ONE_BATCH)
+                         ? raw_{0}[0]
+                         : in_{0}.load<VEC, whole, RAGGED, STREAM>(site[k]);
+)text",
+                            name, macro_of(name, "ONE_ROW"), macro_of(name, "ONE_BATCH"));
     text += R"text(    }
 
     // 2. The chain, an element at a time.
@@ -383,7 +429,7 @@ extern "C" __global__ void __launch_bounds__(BX * BY)
         text += "        const unsigned long long index = (site[k].batch * rows + site[k].row) * cols + site[k].col;\n";
     for (std::size_t i = 0; i < chain.dropouts; ++i)
         text += fmt::format(
-            "        unsigned bits_{0}[VEC];\n        draw<VEC, whole>(seed, offset, {0}, index, bits_{0});\n", i);
+            "        unsigned bits_{0}[VEC];\n        draw<VEC, FLAT || whole>(seed, offset, {0}, index, bits_{0});\n", i);
     std::string arguments =
         each(chain.inputs, ", ", [](const std::string& name) { return fmt::format("x_{}[j]", name); });
     for (const std::string& name : chain.scalars) arguments += ", given_" + name;
@@ -427,7 +473,7 @@ extern "C" __global__ void __launch_bounds__(256)
             name, macro_of(name, "ONE_BATCH"), macro_of(name, "ONE_ROW"), macro_of(name, "ONE_COL"));
     for (std::size_t i = 0; i < chain.dropouts; ++i)
         text +=
-            fmt::format("        const unsigned bits_{0} = random_bits(seed, offset, {0}, i / 4).word[i % 4];\n", i);
+            fmt::format("        const unsigned bits_{0} = random_bits_of(seed, offset, {0}, i);\n", i);
     std::string arguments = each(chain.inputs, ", ", [](const std::string& name) { return "in_" + name; });
     for (const std::string& name : chain.scalars) arguments += fmt::format(", Bounded{{given_{}, 0.0}}", name);
     for (std::size_t i = 0; i < chain.dropouts; ++i) arguments += fmt::format(", bits_{}", i);

@@ -105,6 +105,12 @@ private:
     const Chain& chain_;
 };
 
+/// Steps that kernel_templates/activations.cuh has in two forms.
+bool is_shorter_when_narrow(ChainStep step) {
+    return step == ChainStep::sigmoid || step == ChainStep::silu || step == ChainStep::gelu ||
+           step == ChainStep::gelu_tanh;
+}
+
 class CodeWriter {
 public:
     explicit CodeWriter(const Chain& chain) : chain_{chain} {}
@@ -127,7 +133,8 @@ public:
                 break;
         }
         const std::string_view code = spelling_of(node.step).code;
-        if (node.parts.size() == 1) return fmt::format("{}({})", code, of(node.parts[0]));
+        if (node.parts.size() == 1)
+            return fmt::format("{}{}({})", code, is_shorter_when_narrow(node.step) ? "<NARROW>" : "", of(node.parts[0]));
         return code.front() == ' ' ? fmt::format("({}{}{})", of(node.parts[0]), code, of(node.parts[1]))
                                    : fmt::format("{}({}, {})", code, of(node.parts[0]), of(node.parts[1]));
     }

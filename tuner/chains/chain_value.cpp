@@ -59,15 +59,15 @@ public:
             case ChainStep::tanh:
                 return tanh_of(part(0));
             case ChainStep::sigmoid:
-                return sigmoid(part(0));
+                return operands_.narrow ? sigmoid<true>(part(0)) : sigmoid<false>(part(0));
             case ChainStep::relu:
                 return relu(part(0));
             case ChainStep::gelu:
-                return gelu(part(0));
+                return operands_.narrow ? gelu<true>(part(0)) : gelu<false>(part(0));
             case ChainStep::gelu_tanh:
-                return gelu_tanh(part(0));
+                return operands_.narrow ? gelu_tanh<true>(part(0)) : gelu_tanh<false>(part(0));
             case ChainStep::silu:
-                return silu(part(0));
+                return operands_.narrow ? silu<true>(part(0)) : silu<false>(part(0));
             case ChainStep::f32:
                 return as_f32(part(0));
             case ChainStep::f16:
@@ -107,7 +107,7 @@ private:
     }
 
     unsigned bits(unsigned use) const {
-        return random_bits(operands_.seed, operands_.offset, use, operands_.element / 4).word[operands_.element % 4];
+        return random_bits_of(operands_.seed, operands_.offset, use, operands_.element);
     }
 
     const ChainOperands& operands_;

@@ -14,6 +14,7 @@ struct ChainOperands {
     std::int64_t seed = 0;
     std::uint32_t offset = 0;
     std::uint64_t element = 0;  ///< of y, row-major: what the bits of a dropout depend on
+    bool narrow = false;        ///< y's elements have 16 bits: some functions are computed to fewer, too
 };
 
 /// A result beside how far a float computation of the same steps may be from it.

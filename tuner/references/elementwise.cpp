@@ -38,6 +38,7 @@ AUTOTUNE_REFERENCE(elementwise) {
     const bool random = chain.dropouts > 0;
     const std::int64_t seed = random ? call.integer("seed") : 0;
     const auto offset = static_cast<std::uint32_t>(random ? call.integer("offset") : 0);
+    const bool narrow = call.tensor("y").dtype != AUTOTUNE_F32;
     autotune::Output y = call.output("y");
     call.parallel(batch * rows, [&](std::size_t outer) {
         std::vector<double> at(inputs.size());
@@ -47,8 +48,12 @@ AUTOTUNE_REFERENCE(elementwise) {
                 const Input& in = inputs[i];
                 at[i] = in.elements[outer / rows * in.batch_step + outer % rows * in.row_step + c * in.col_step];
             }
-            const autotune::ChainValue value = autotune::value_of(
-                chain, {.inputs = at, .scalars = scalars, .seed = seed, .offset = offset, .element = element});
+            const autotune::ChainValue value = autotune::value_of(chain, {.inputs = at,
+                                                                          .scalars = scalars,
+                                                                          .seed = seed,
+                                                                          .offset = offset,
+                                                                          .element = element,
+                                                                          .narrow = narrow});
             y.set(element, value.value, value.error * 0x1p24);
         }
     });
