@@ -83,6 +83,32 @@ TEST(ChainValue, DropsAsOftenAsAsked) {
     EXPECT_EQ(value("dropout(x, 1)", {1}).value, 0);
 }
 
+// Neighbours share 32 bits: of the four outcomes of a pair each comes as often as of two independent draws.
+TEST(ChainValue, DropsNeighboursApart) {
+    int both = 0, first = 0;
+    constexpr int pairs = 20000;
+    for (int i = 0; i < pairs; ++i) {
+        const bool one = value("dropout(x, 0.5)", {1}, {}, static_cast<std::uint64_t>(2 * i)).value == 0;
+        const bool other = value("dropout(x, 0.5)", {1}, {}, static_cast<std::uint64_t>(2 * i + 1)).value == 0;
+        both += one && other ? 1 : 0;
+        first += one && !other ? 1 : 0;
+    }
+    EXPECT_NEAR(both, pairs / 4, 5 * std::sqrt(pairs * 0.25 * 0.75));
+    EXPECT_NEAR(first, pairs / 4, 5 * std::sqrt(pairs * 0.25 * 0.75));
+}
+
+TEST(ChainValue, IsTheSameOfNarrowResultsWithinItsWiderBound) {
+    for (const char* const text : {"gelu(x)", "gelu_tanh(x)", "silu(x)", "sigmoid(x)"})
+        for (double x = -20; x < 20; x += 0.37) {
+            const double operands[] = {x};
+            const Chain chain = Chain::parse(text);
+            const ChainValue wide = value_of(chain, {.inputs = operands, .scalars = {}}),
+                             narrow = value_of(chain, {.inputs = operands, .scalars = {}, .narrow = true});
+            ASSERT_LE(std::fabs(narrow.value - wide.value), wide.error + narrow.error) << text << " " << x;
+            ASSERT_LE(narrow.error, std::fabs(narrow.value) * 0x1p-17 * (1 + x * x) + 0x1p-120) << text << " " << x;
+        }
+}
+
 // The known answers of the paper's library (Random123, kat_vectors).
 TEST(PhiloxBits, AreThoseOfThePaper) {
     const Philox zero = philox<10>({{0, 0, 0, 0}}, 0, 0);
@@ -95,6 +121,11 @@ TEST(PhiloxBits, AreThoseOfThePaper) {
     EXPECT_EQ(ones.word[1], 0x41c83b0eu);
     EXPECT_EQ(ones.word[2], 0xa20bc7c6u);
     EXPECT_EQ(ones.word[3], 0x6d5451fdu);
+    const Philox seven = philox<7>({{0, 0, 0, 0}}, 0, 0);
+    EXPECT_EQ(seven.word[0], 0x5f6fb709u);
+    EXPECT_EQ(seven.word[1], 0x0d893f64u);
+    EXPECT_EQ(seven.word[2], 0x4f121f81u);
+    EXPECT_EQ(seven.word[3], 0x4f730a48u);
 }
 
 }  // namespace
