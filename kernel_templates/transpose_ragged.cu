@@ -1,10 +1,14 @@
 // transpose: y[b, c, r] = x[b, r, c] through a tile in shared memory, rows that start and end anywhere
 //
 // x, y     units of UNIT bytes: x[b * x1 + r * xs + c], y[b * y1 + c * ys + r]; they do not overlap
-// launch   grid = batches * ceil(rows / TILE_R) * ceil(cols / TILE_C), block = THREADS, no dynamic shared memory
+// launch   grid = batches * ceil((rows + EDGE / UNIT - 1) / TILE_R) * ceil(cols / TILE_C), block = THREADS, no dynamic
+//          shared memory
+// needs    the columns of a pass, THREADS * wide / TILE_R, are a multiple of EDGE / UNIT
 //
-// Each row of x, and of y, has vectors of 16 bytes of its own from its first aligned address on, so a row of a tile
-// takes one more of them than it has units for, and they are put into the tile, and taken from it, unit by unit.
+// Each row of x has vectors of 16 bytes of its own from its first aligned address on. They lie in the tile as they were
+// loaded, so a unit's place there depends on its row's alignment. A tile is slanted: its part of each row of y is
+// TILE_R units from an address on that is aligned to EDGE, for which it holds a few rows of x more than that. Units that
+// a thread stores together lie in the same rows for all its columns, so their places are computed once.
 #include "common.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
@@ -21,44 +25,66 @@
 #ifndef THREADS
 #define THREADS 256
 #endif
+#ifndef EDGE
+#define EDGE 16  // bytes that stores of a tile start at a multiple of
+#endif
 #ifndef DOWN
 #define DOWN 1  // 1: neighbouring blocks take tiles below each other
 #endif
 
 using Unit = Word<UNIT>;
 constexpr int wide = 16 / UNIT;  // units a vector
-constexpr int across = TILE_C / wide + 1, down = TILE_R / wide + 1;
-constexpr int loads = (TILE_R * across + THREADS - 1) / THREADS;
-constexpr int pitch = TILE_C + (UNIT < 4 ? 4 / UNIT : 1);
+constexpr int edge = EDGE / UNIT;
+constexpr int held = TILE_R + edge - 1;  // rows
+constexpr int across = TILE_C / wide + 1;
+constexpr int loads = (held * across + THREADS - 1) / THREADS;
+constexpr int down = TILE_R / wide, columns = THREADS / down;
+constexpr int grain = 8 * UNIT > 16 ? 8 * UNIT : 16;
+constexpr int pitch = (TILE_C * UNIT + 16 + grain - 1) / grain * grain;
 
-/// How many units before `p` its aligned vector starts.
-__device__ __forceinline__ int past(const Unit* p) {
-    return static_cast<int>(reinterpret_cast<unsigned long long>(p) / UNIT % wide);
+/// Where the row `l` of the tile starts: the same units of rows that are `wide` apart lie in different banks.
+__device__ __forceinline__ int place(int l) { return l * pitch + l / wide * 16; }
+
+/// The low half of an address, or of a stride, in bytes: all that alignment depends on.
+__device__ __forceinline__ unsigned low(const Unit* p) {
+    return static_cast<unsigned>(reinterpret_cast<unsigned long long>(p));
 }
+__device__ __forceinline__ unsigned low(long long stride) { return static_cast<unsigned>(stride) * UNIT; }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     transpose_ragged(const Unit* x, Unit* y, long long rows, long long cols, long long xs, long long x1, long long ys,
                      long long y1) {
-    __shared__ Unit tile[TILE_R * pitch];
-    const unsigned tiles_r = static_cast<unsigned>((rows + TILE_R - 1) / TILE_R);
+    __shared__ alignas(16) unsigned char tile[held * pitch + (held / wide + 1) * 16];
+    const unsigned tiles_r = static_cast<unsigned>((rows + edge - 1 + TILE_R - 1) / TILE_R);
     const unsigned tiles_c = static_cast<unsigned>((cols + TILE_C - 1) / TILE_C);
-    const unsigned batch = blockIdx.x / tiles_r / tiles_c, at = blockIdx.x % (tiles_r * tiles_c);
-    const long long row = static_cast<long long>(DOWN ? at % tiles_r : at / tiles_c) * TILE_R;
-    const long long col = static_cast<long long>(DOWN ? at / tiles_r : at % tiles_c) * TILE_C;
-    x += batch * x1 + row * xs + col;
+    const unsigned inner = DOWN ? tiles_r : tiles_c, outer = DOWN ? tiles_c : tiles_r;
+    unsigned line = blockIdx.x / inner, batch = 0;
+    const unsigned at = blockIdx.x - line * inner;
+    if (line >= outer) {
+        batch = line / outer;
+        line -= batch * outer;
+    }
+    const long long row = static_cast<long long>(DOWN ? at : line) * TILE_R;
+    const long long col = static_cast<long long>(DOWN ? line : at) * TILE_C;
+    x += batch * x1 + (row - (edge - 1)) * xs + col;
     y += batch * y1 + col * ys + row;
-    const int height = static_cast<int>(min(static_cast<long long>(TILE_R), rows - row));
     const int width = static_cast<int>(min(static_cast<long long>(TILE_C), cols - col));
+    // Rows of the tile that exist.
+    const int top = row == 0 ? edge - 1 : 0;
+    const int bottom = static_cast<int>(min(static_cast<long long>(held), rows - row + edge - 1));
+    // Units of a row before the tile, as far as a vector reaches, and after its first.
+    const int before = static_cast<int>(min(static_cast<long long>(wide), col));
+    const int after = static_cast<int>(min(static_cast<long long>(TILE_C + wide), cols - col));
 
     // 1. All loads are issued before the first is used. A vector may reach into the tiles beside, not beyond the row.
     Vec<Unit, wide> raw[loads];
 #pragma unroll
     for (int i = 0; i < loads; ++i) {
-        const int t = i * THREADS + static_cast<int>(threadIdx.x), r = t / across;
-        if (r >= height) continue;
-        const Unit* const from = x + r * xs;
-        const int c = t % across * wide - past(from);
-        if (c + col >= 0 && c + col + wide <= cols) {
+        const int t = i * THREADS + static_cast<int>(threadIdx.x), l = t / across;
+        const int c = t % across * wide - static_cast<int>((low(x) + l * low(xs)) % 16 / UNIT);
+        if (l < top || l >= bottom || c >= width) continue;
+        const Unit* const from = x + l * xs;
+        if (c >= -before && c + wide <= after) {
             raw[i] = load_once<wide>(from + c);
         } else {
 #pragma unroll
@@ -68,29 +94,43 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
 #pragma unroll
     for (int i = 0; i < loads; ++i) {
-        const int t = i * THREADS + static_cast<int>(threadIdx.x), r = t / across;
-        if (r >= height) continue;
-        const int c = t % across * wide - past(x + r * xs);
-#pragma unroll
-        for (int j = 0; j < wide; ++j)
-            if (c + j >= 0 && c + j < width) tile[r * pitch + c + j] = raw[i].lane[j];
+        const int t = i * THREADS + static_cast<int>(threadIdx.x), l = t / across;
+        if (l >= top && l < bottom) *reinterpret_cast<Vec<Unit, wide>*>(tile + place(l) + t % across * 16) = raw[i];
     }
     __syncthreads();
 
     // 2. Down the columns.
-    for (int t = static_cast<int>(threadIdx.x); t < width * down; t += THREADS) {
-        const int c = t / down;
-        Unit* const to = y + c * ys;
-        const int r = t % down * wide - past(to);
-        if (r >= 0 && r + wide <= height) {
-            Vec<Unit, wide> v;
+    const int mine = static_cast<int>(threadIdx.x) / down;
+    const int first = static_cast<int>(threadIdx.x) % down * wide + edge - 1 -
+                      static_cast<int>((low(y) + mine * low(ys)) % EDGE / UNIT);
+    int from[wide];
 #pragma unroll
-            for (int j = 0; j < wide; ++j) v.lane[j] = tile[(r + j) * pitch + c];
-            store_once(to + r, v);
+    for (int j = 0; j < wide; ++j)
+        from[j] = place(first + j) + static_cast<int>((low(x) + (first + j) * low(xs)) % 16) + mine * UNIT;
+    const bool whole = first >= top && first + wide <= bottom;
+    y += mine * ys + first - (edge - 1);
+#pragma unroll
+    for (int i = 0; i < TILE_C / columns; ++i) {
+        if (mine + i * columns >= width) break;
+        Unit* const to = y + i * (columns * ys);
+        const auto unit = [&](int j) { return *reinterpret_cast<const Unit*>(tile + from[j] + i * columns * UNIT); };
+        if (whole) {
+            Vec<Unit, wide> v;
+            if constexpr (UNIT == 1) {
+#pragma unroll
+                for (int k = 0; k < 4; ++k)
+                    reinterpret_cast<unsigned*>(&v)[k] =
+                        __byte_perm(__byte_perm(unit(4 * k), unit(4 * k + 1), 0x0040),
+                                    __byte_perm(unit(4 * k + 2), unit(4 * k + 3), 0x0040), 0x5410);
+            } else {
+#pragma unroll
+                for (int j = 0; j < wide; ++j) v.lane[j] = unit(j);
+            }
+            store_once(to, v);
         } else {
 #pragma unroll
             for (int j = 0; j < wide; ++j)
-                if (r + j >= 0 && r + j < height) to[r + j] = tile[(r + j) * pitch + c];
+                if (first + j >= top && first + j < bottom) to[j] = unit(j);
         }
     }
 }
