@@ -4,7 +4,8 @@
 // launch   scan_rows   grid = rows, block = THREADS: a block takes a row, tile by tile
 //          scan_tiles  grid = rows * ceil(n / tile), block = THREADS, a tile of dynamic shared memory: a block a tile,
 //                      which waits for those before it;
-//                      sums: [rows, tiles] and prefixes: [rows, tiles / THREADS + 1] words, all 0 at first
+//                      sums: [rows, tiles], totals: [rows, tiles / 32 + 1] and prefixes: [rows, tiles / 1024 + 1] words,
+//                      all 0 at first
 // needs    n % VEC == 0 or rows == 1, x and y aligned to VEC elements
 //
 // A warp has UNROLL * 32 * VEC neighbouring elements of a tile, so loads are whole vectors and only sums are exchanged.
@@ -119,7 +120,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan_rows(const T* x, T* y
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    scan_tiles(const T* x, T* y, long long n, unsigned tiles, Published* sums, Published* prefixes) {
+    scan_tiles(const T* x, T* y, long long n, unsigned tiles, Published* sums, Published* totals,
+               Published* prefixes) {
     extern __shared__ uint4 shared_words[];
     __shared__ Sum slots[warps];
     T* const staged = reinterpret_cast<T*>(shared_words);
@@ -141,9 +143,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
     const LaneScan<Sum> in_tile = scan_warps<warps>(so_far, slots);
     const Sum below =
-        in_tile.before + before_tile<THREADS>(sums + static_cast<long long>(row) * tiles,
-                                              prefixes + static_cast<long long>(row) * (tiles / THREADS + 1), number,
-                                              in_tile.all);
+        in_tile.before + before_tile(sums + static_cast<long long>(row) * tiles,
+                                     totals + static_cast<long long>(row) * (tiles / 32 + 1),
+                                     prefixes + static_cast<long long>(row) * (tiles / 1024 + 1), number, in_tile.all);
 
     // 2. The elements again, on top of what is before them.
     y += row * n + first;

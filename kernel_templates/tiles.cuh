@@ -1,10 +1,11 @@
 // tiles: what lies before a tile, for scan and unique, in one pass over memory.
 //
-// Each block publishes the sum of its tile and waits for those of the tiles before it in its group of THREADS tiles,
-// which its threads add in one fixed order, and for the sum of all groups before, which the last tile of each group
-// publishes. Who is waited for has a lower block number, so it has been started. Unlike a look-back of varying depth,
-// the order of additions is a function of the tile alone: equal inputs give equal bits. source: after Merrill &
-// Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016
+// Each block publishes the sum of its tile. One of its warps waits for the sums of the tiles before it in its set of 32,
+// for those of the sets before in its group of 32 sets, which the last tile of each set publishes, and for the sum of
+// all groups before, which the last tile of each group publishes. Who is waited for has a lower block number, so it has
+// been started. Unlike a look-back of varying depth, the order of additions is a function of the tile alone: equal
+// inputs give equal bits. source: after Merrill & Garland, "Single-pass parallel prefix scan with decoupled look-back",
+// 2016
 #ifndef AUTOTUNE_TILES_CUH
 #define AUTOTUNE_TILES_CUH
 
@@ -25,15 +26,18 @@ __device__ __forceinline__ void publish(Published* at, V value) {
     *reinterpret_cast<volatile Published*>(at) = packed(value);
 }
 
-/// Polls, ever more rarely, until there is something; after some 16 s without it traps rather than hang.
+__device__ __forceinline__ Published seen(const Published* at) { return *reinterpret_cast<const volatile Published*>(at); }
+
+/// What `at` holds once there is something, of which `word` was a look. Polls, ever more rarely; after some 16 s without
+/// it traps rather than hang.
 template <class V>
-__device__ __forceinline__ V awaited(const Published* at) {
-    Published word;
+__device__ __forceinline__ V awaited(const Published* at, Published word) {
     unsigned pause = 20;
-    for (int tries = 0; (word = *reinterpret_cast<const volatile Published*>(at)) == 0; ++tries) {
+    for (int tries = 0; word == 0; ++tries) {
         if (tries > 64) pause = min(2 * pause, 1000000u);
         if (tries > 16384) __trap();
         __nanosleep(pause);
+        word = seen(at);
     }
     V value;
     unpack(word, value);
@@ -79,27 +83,30 @@ __device__ __forceinline__ LaneScan<V> scan_warps(V value, V* slots) {
     return {before, all};
 }
 
-/// The sum of the tiles before `tile`, whose own is `mine`; every thread gets it.
-/// sums      a word a tile, all 0 at first
-/// prefixes  a word a group of THREADS tiles, all 0 at first
-template <int THREADS, class V>
-__device__ __forceinline__ V before_tile(Published* sums, Published* prefixes, unsigned tile, V mine) {
-    __shared__ V slots[THREADS / 32];
-    __shared__ V groups_before, answer;
-    const unsigned group = tile / THREADS, at = tile % THREADS;
-    if (threadIdx.x == 0) publish(sums + tile, mine);
-    V part{};
-    if (threadIdx.x < at) part = awaited<V>(sums + group * THREADS + threadIdx.x);
-    if (threadIdx.x == THREADS - 1) groups_before = group > 0 ? awaited<V>(prefixes + group) : V{};
-    part = sum_of_lanes(part);
-    if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = part;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        V before = groups_before;
-#pragma unroll
-        for (int w = 0; w < THREADS / 32; ++w) before += slots[w];
-        if (at == THREADS - 1) publish(prefixes + group + 1, before + mine);
-        answer = before;
+/// The sum of the tiles before `tile`, whose own is `mine`; every thread gets it. All words are 0 at first.
+/// sums      a word a tile
+/// totals    a word for each 32 tiles
+/// prefixes  a word for each 1024 tiles
+template <class V>
+__device__ __forceinline__ V before_tile(Published* sums, Published* totals, Published* prefixes, unsigned tile,
+                                         V mine) {
+    __shared__ V answer;
+    if (threadIdx.x < 32) {
+        const unsigned set = tile / 32, group = tile / 1024, lane = threadIdx.x;
+        const bool of_set = lane < tile % 32, of_group = lane < set % 32;
+        if (lane == 0) publish(sums + tile, mine);
+        sums += set * 32 + lane;
+        totals += group * 32 + lane;
+        prefixes += group;
+        // The first looks are on their way together.
+        const Published sum = of_set ? seen(sums) : 0, total = of_group ? seen(totals) : 0;
+        const Published prefix = group > 0 ? seen(prefixes) : 0;
+        const V in_set = sum_of_lanes(of_set ? awaited<V>(sums, sum) : V{});
+        if (tile % 32 == 31 && lane == 31) publish(totals + set % 32 - 31, in_set + mine);
+        const V in_group = sum_of_lanes(of_group ? awaited<V>(totals, total) : V{});
+        const V before = (group > 0 ? awaited<V>(prefixes, prefix) : V{}) + in_group + in_set;
+        if (tile % 1024 == 1023 && lane == 31) publish(prefixes + 1, before + mine);
+        if (lane == 0) answer = before;
     }
     __syncthreads();
     return answer;

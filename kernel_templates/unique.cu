@@ -3,10 +3,11 @@
 // x        T, [n], sorted: equal elements are neighbours; -0 equals 0, and NaN NaN
 // y        T, [n]: the first counts[0] are written, the rest is left alone; counts: long long, [1]
 // launch   grid = ceil(n / (THREADS * VEC * UNROLL)), block = THREADS, a tile of dynamic shared memory
-//          sums: [tiles] and prefixes: [tiles / THREADS + 1] words, all 0 at first
-// needs    x aligned to VEC elements
+//          sums: [tiles], totals: [tiles / 32 + 1] and prefixes: [tiles / 1024 + 1] words, all 0 at first
+// needs    x aligned to VEC elements, VEC * UNROLL <= 32
 //
-// The 32 vectors of a warp are packed in shared memory, so that stores are of neighbours.
+// A thread holds its elements in registers, and which of them start a run as bits of one word. What starts a run is
+// packed in shared memory, so that stores are of neighbours.
 #include "tiles.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
@@ -37,62 +38,105 @@ __device__ __forceinline__ bool same(X a, X b) {
 __device__ __forceinline__ bool same(int a, int b) { return a == b; }
 __device__ __forceinline__ bool same(long long a, long long b) { return a == b; }
 
-/// Which of `v` start a run, as bits; the element before it is `previous`, or there is none where `alone`.
-__device__ __forceinline__ unsigned starts_of(const Vec<T, VEC>& v, T previous, bool alone, int room) {
-    unsigned starts = 0;
-#pragma unroll
-    for (int j = 0; j < VEC; ++j) {
-        const bool start = j > 0 ? !same(v.lane[j], v.lane[j > 0 ? j - 1 : 0]) : alone || !same(v.lane[0], previous);
-        starts |= static_cast<unsigned>(start && j < room) << j;
+/// `x` of another lane.
+template <class X>
+__device__ __forceinline__ X from_lane(X x, int lane) {
+    if constexpr (sizeof(X) == 2) {
+        const unsigned short bits = reinterpret_cast<const unsigned short&>(x);
+        const unsigned short other = static_cast<unsigned short>(__shfl_sync(all_lanes, static_cast<unsigned>(bits), lane));
+        return reinterpret_cast<const X&>(other);
+    } else {
+        return __shfl_sync(all_lanes, x, lane);
     }
-    return starts;
 }
 
+/// Counts of vectors of a warp, of which a word holds several: they are added over lanes together.
+constexpr int bits_of_count = VEC < 8 ? 8 : 16, together = 32 / bits_of_count;
+constexpr int words = (UNROLL + together - 1) / together;
+
 extern "C" __global__ void __launch_bounds__(THREADS)
-    unique(const T* x, T* y, long long* counts, long long n, Published* sums, Published* prefixes) {
+    unique(const T* x, T* y, long long* counts, long long n, Published* sums, Published* totals, Published* prefixes) {
     extern __shared__ uint4 shared_words[];
     __shared__ unsigned slots[warps];
-    __shared__ T packed_vectors[warps][32 * VEC];
-    T* const staged = reinterpret_cast<T*>(shared_words);
+    T* const packed_tile = reinterpret_cast<T*>(shared_words);
     const long long first = static_cast<long long>(blockIdx.x) * tile_size;
     const int length = static_cast<int>(min(static_cast<long long>(tile_size), n - first));
+    const int lane = static_cast<int>(threadIdx.x % 32);
     x += first;
-    const T before_all = first > 0 ? x[-1] : Element{};
-    stage_tile<VEC, UNROLL>(staged, x, length);
-    __syncthreads();
 
-    // 1. How many elements start a run before each vector of the warp, before the warp, and before the tile.
-    const auto starts_in = [&](int i) {
+    // 1. All loads are issued before the first is used. The last lane has the element before the warp's, too.
+    Vec<T, VEC> v[UNROLL];
+#pragma unroll
+    for (int i = 0; i < UNROLL; ++i) {
         const int c = tile_column<VEC, UNROLL>(i);
-        return starts_of(load<VEC>(staged + c), c > 0 ? staged[c - 1] : before_all, first + c == 0, length - c);
-    };
-    unsigned before[UNROLL], starts_at[UNROLL], so_far = 0;
+        if (c + VEC <= length) {
+            v[i] = load_once<VEC>(x + c);
+        } else {
 #pragma unroll
-    for (int i = 0; i < UNROLL; ++i) {
-        starts_at[i] = starts_in(i);
-        const LaneScan<unsigned> lanes = scan_lanes(static_cast<unsigned>(__popc(starts_at[i])));
-        before[i] = so_far + lanes.before;
-        so_far += lanes.all;
+            for (int j = 0; j < VEC; ++j)
+                if (c + j < length) v[i].lane[j] = x[c + j];
+        }
     }
-    const LaneScan<unsigned> in_tile = scan_warps<warps>(so_far, slots);
-    const unsigned long long below =
-        before_tile<THREADS>(sums, prefixes, blockIdx.x, static_cast<unsigned long long>(in_tile.all));
+    const int start = tile_column<VEC, UNROLL>(0) - lane * VEC;  // of the warp
+    Element previous{};
+    if (lane == 31 && start < length && first + start > 0) previous = x[start - 1];
 
-    // 2. The 32 vectors of a warp are packed, and stored as neighbours.
-    const unsigned lane = threadIdx.x % 32;
-    T* const pack = packed_vectors[threadIdx.x / 32];
+    // 2. Which elements start a run.
+    unsigned starts = 0;
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
-        const unsigned base = __shfl_sync(all_lanes, before[i], 0);
-        const unsigned starts = starts_at[i];
-        unsigned to = before[i] - base;
-        const T* const from = staged + tile_column<VEC, UNROLL>(i);
-#pragma unroll 1
-        for (unsigned left = starts; left; left &= left - 1) pack[to++] = from[__ffs(left) - 1];
-        const unsigned count = __shfl_sync(all_lanes, to, 31);
-        __syncwarp();
-        for (unsigned k = lane; k < count; k += 32) y[below + in_tile.before + base + k] = pack[k];
-        __syncwarp();
+        const Element last = v[i].lane[VEC - 1];
+        const Element left = from_lane(lane == 31 ? previous : last, (lane + 31) % 32);
+        previous = last;
+#pragma unroll
+        for (int j = 0; j < VEC; ++j)
+            if (!same(v[i].lane[j], j > 0 ? v[i].lane[j > 0 ? j - 1 : 0] : left)) starts |= 1u << (i * VEC + j);
     }
+    if (first == 0 && threadIdx.x == 0) starts |= 1u;
+    if (length < tile_size) {
+#pragma unroll
+        for (int i = 0; i < UNROLL; ++i) {
+            const int room = min(VEC, max(0, length - tile_column<VEC, UNROLL>(i)));
+            starts &= ~(((1u << VEC) - (1u << room)) << (i * VEC));
+        }
+    }
+
+    // 3. How many do before each vector of the warp, before the warp, and before the tile.
+    unsigned through[words], mine[words];
+#pragma unroll
+    for (int k = 0; k < words; ++k) {
+        mine[k] = 0;
+#pragma unroll
+        for (int i = k * together; i < min(UNROLL, (k + 1) * together); ++i)
+            mine[k] |= static_cast<unsigned>(__popc(starts >> (i * VEC) & ((1u << VEC) - 1))) << (i % together * bits_of_count);
+        through[k] = mine[k];
+#pragma unroll
+        for (int offset = 1; offset < 32; offset *= 2) {
+            const unsigned other = __shfl_up_sync(all_lanes, through[k], offset);
+            if (lane >= offset) through[k] += other;
+        }
+    }
+    int before[UNROLL], so_far = 0;
+#pragma unroll
+    for (int i = 0; i < UNROLL; ++i) {
+        constexpr unsigned mask = (1u << bits_of_count) - 1;
+        const int k = i / together, shift = i % together * bits_of_count;
+        before[i] = so_far + static_cast<int>((through[k] - mine[k]) >> shift & mask);
+        so_far += static_cast<int>(__shfl_sync(all_lanes, through[k], 31) >> shift & mask);
+    }
+    const LaneScan<unsigned> in_tile = scan_warps<warps>(static_cast<unsigned>(so_far), slots);
+
+    // 4. They are packed while the other tiles count.
+#pragma unroll
+    for (int i = 0; i < UNROLL; ++i) {
+        T* to = packed_tile + in_tile.before + before[i];
+#pragma unroll
+        for (int j = 0; j < VEC; ++j)
+            if (starts >> (i * VEC + j) & 1) *to++ = v[i].lane[j];
+    }
+    const unsigned long long below =
+        before_tile(sums, totals, prefixes, blockIdx.x, static_cast<unsigned long long>(in_tile.all));
+    y += below;
+    for (unsigned k = threadIdx.x; k < in_tile.all; k += THREADS) y[k] = packed_tile[k];
     if (threadIdx.x == 0 && first + tile_size >= n) counts[0] = static_cast<long long>(below + in_tile.all);
 }
