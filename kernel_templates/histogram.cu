@@ -4,8 +4,9 @@
 // where
 //          low <= x <= high, with high in the last bin; what has no bin is not counted, NaN neither
 // counts   long long, [bins]; partial: unsigned, [parts, bins]
-// launch   histogram_parts   grid = parts * ranges, block = THREADS, range * COPIES * 4 bytes of dynamic shared memory:
-//                            the blocks of a part each count `range` of the bins
+// launch   histogram_parts   grid = parts * ranges, block = THREADS, (range + 1) * COPIES * 4 bytes of dynamic shared
+//                            memory: the blocks of a part each count `range` of the bins, at most 2^22. Bytes that one
+//                            block counts have a range of at least 256, whatever the bins
 //          histogram_sum     grid = ceil(bins / 32), block = (32, 32)
 //          histogram_clear   grid = ceil(bins / 256), block = 256
 //          histogram_global  grid = parts, block = THREADS: atomics in global memory, for bins that fit no block
@@ -52,14 +53,31 @@ __device__ __forceinline__ unsigned bin_of(X x, const Bins& bins) {
 __device__ __forceinline__ unsigned bin_of(unsigned char x, const Bins&) { return x; }
 __device__ __forceinline__ unsigned bin_of(int x, const Bins&) { return static_cast<unsigned>(x); }
 
-/// Calls count(bin) for each element of a part.
+/// Its bin less `base`, or more than `width` where that is not its: a float of the last bin may be given one beyond.
+/// The sum with 2^23, rounded towards zero, has the whole part in its low bits; what is negative, or NaN, gives more.
+template <class X>
+__device__ __forceinline__ unsigned slot_of(X x, const Bins& bins, unsigned base) {
+    const float value = to_float(x);
+    const float whole = __fadd_rz(__fmul_rn(__fsub_rn(value, bins.low), bins.factor), 8388608.0f);
+    return value <= bins.high ? __float_as_uint(whole) - (0x4b000000u + base) : ~0u;
+}
+__device__ __forceinline__ unsigned slot_of(unsigned char x, const Bins&, unsigned base) { return x - base; }
+__device__ __forceinline__ unsigned slot_of(int x, const Bins&, unsigned base) { return x - base; }
+template <class X>
+constexpr bool may_be_beyond = true;
+template <>
+constexpr bool may_be_beyond<unsigned char> = false;
+template <>
+constexpr bool may_be_beyond<int> = false;
+
+/// Calls count(element) for each of a part.
 template <class Count>
-__device__ __forceinline__ void each_bin(const T* x, int length, const Bins& bins, Count count) {
+__device__ __forceinline__ void each_element(const T* x, int length, Count count) {
     const RowParts parts = row_parts<VEC>(x, length);
     const T* const body = x + parts.head;
     const int t = static_cast<int>(threadIdx.x);
-    if (t < parts.head) count(bin_of(x[t], bins));
-    if (t < parts.tail) count(bin_of(body[parts.body + t], bins));
+    if (t < parts.head) count(x[t]);
+    if (t < parts.tail) count(body[parts.body + t]);
     for (int c = t * VEC; c < parts.body; c += UNROLL * step) {
         Vec<T, VEC> raw[UNROLL];
 #pragma unroll
@@ -69,7 +87,7 @@ __device__ __forceinline__ void each_bin(const T* x, int length, const Bins& bin
         for (int i = 0; i < UNROLL; ++i) {
             if (c + i * step >= parts.body) break;
 #pragma unroll
-            for (int j = 0; j < VEC; ++j) count(bin_of(raw[i].lane[j], bins));
+            for (int j = 0; j < VEC; ++j) count(raw[i].lane[j]);
         }
     }
 }
@@ -80,19 +98,29 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     extern __shared__ unsigned counters[];
     const unsigned base = blockIdx.x % ranges * range;
     const unsigned width = min(static_cast<unsigned>(range), bin_count - base);
-    for (unsigned i = threadIdx.x; i < width * COPIES; i += THREADS) counters[i] = 0;
+    for (unsigned i = threadIdx.x; i < static_cast<unsigned>(range + 1) * COPIES; i += THREADS) counters[i] = 0;
     __syncthreads();
     const unsigned number = blockIdx.x / ranges, copy = threadIdx.x % COPIES;
     const long long first = number * part;
-    each_bin(x + first, static_cast<int>(min(part, n - first)), make_bins(bin_count, low, high), [&](unsigned bin) {
-        if (bin - base < width) atomicAdd(counters + (bin - base) * COPIES + copy, 1u);
-    });
+    const int length = static_cast<int>(min(part, n - first));
+    const Bins bins = make_bins(bin_count, low, high);
+    unsigned* const mine = counters + copy;
+    if (sizeof(T) == 1 && range >= 256) {
+        each_element(x + first, length, [&](T x) { atomicAdd(mine + slot_of(x, bins, 0) * COPIES, 1u); });
+    } else {
+        each_element(x + first, length, [&](T x) {
+            const unsigned slot = slot_of(x, bins, base);
+            if (slot < width + may_be_beyond<T>) atomicAdd(mine + slot * COPIES, 1u);
+        });
+    }
     __syncthreads();
     for (unsigned bin = threadIdx.x; bin < width; bin += THREADS) {
         unsigned sum = 0;
         // Threads start at different copies, which lie in different banks.
 #pragma unroll
         for (int i = 0; i < COPIES; ++i) sum += counters[bin * COPIES + (i + threadIdx.x) % COPIES];
+        if (may_be_beyond<T> && base + bin + 1 == static_cast<unsigned>(bin_count))
+            for (int i = 0; i < COPIES; ++i) sum += counters[(bin + 1) * COPIES + i];
         partial[static_cast<long long>(number) * bin_count + base + bin] = sum;
     }
 }
@@ -124,7 +152,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                      float high) {
     const long long first = blockIdx.x * part;
     const unsigned all = static_cast<unsigned>(bin_count);
-    each_bin(x + first, static_cast<int>(min(part, n - first)), make_bins(bin_count, low, high), [&](unsigned bin) {
+    const Bins bins = make_bins(bin_count, low, high);
+    each_element(x + first, static_cast<int>(min(part, n - first)), [&](T x) {
+        const unsigned bin = bin_of(x, bins);
         if (bin < all) atomicAdd(counts + bin, 1ull);
     });
 }
