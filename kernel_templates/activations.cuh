@@ -1,8 +1,8 @@
 // activations: functions of one element that are made of simpler ones, for every type of number that has those
 //
 // F is float, or Bounded (bounded.cuh), which follows the same steps in double and says how far float may be off. It
-// has + - * /, constant<F>(), select(), exp_of(), erf_of(), tanh_of(), logistic_of(), normal_of() and dropped(); those
-// of float are declared before this file. NaN passes through each.
+// has + - * /, constant<F>(), select(), max_of(), exp_of(), erf_of(), tanh_of(), logistic_of(), normal_of(),
+// inverse_of() and dropped(); those of float are declared before this file. NaN passes through each.
 //
 // NARROW: for results of 16 bits. Two functions that float computes to some 2^-18 in a third of the instructions,
 // logistic_of() and normal_of(), stand for quotients and the error function then.
@@ -24,7 +24,7 @@ __device__ __forceinline__ F power(F x) {
 
 template <class F>
 __device__ __forceinline__ F relu(F x) {
-    return select(x < constant<F>(0.0), constant<F>(0.0), x);
+    return max_of(x, constant<F>(0.0));
 }
 
 template <bool NARROW, class F>
@@ -66,7 +66,8 @@ __device__ __forceinline__ F gelu_tanh(F x) {
 /// 0 with probability p, else x / (1 - p). bits: uniform in 32 bits. p is a float; from 1 on all is 0.
 template <class F>
 __device__ __forceinline__ F dropout(F x, F p, unsigned bits) {
-    return dropped(p, bits) ? constant<F>(0.0) : x * (constant<F>(1.0) / (constant<F>(1.0) - p));
+    const F scale = inverse_of(constant<F>(1.0) - p);  // once for all elements, which it is not within a condition
+    return dropped(p, bits) ? constant<F>(0.0) : x * scale;
 }
 
 #endif

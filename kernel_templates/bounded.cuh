@@ -89,9 +89,11 @@ __device__ __forceinline__ Bounded select(Truth which, Bounded yes, Bounded no) 
 }
 
 __device__ __forceinline__ Bounded abs_of(Bounded a) { return {fabs(a.value), a.error}; }
-/// NaN where either is.
+/// NaN where either is. The one that is surely less has no part in the error.
 __device__ __forceinline__ Bounded max_of(Bounded a, Bounded b) {
-    return {a.value > b.value || a.value != a.value ? a.value : b.value, fmax(a.error, b.error)};
+    const double value = a.value > b.value || a.value != a.value ? a.value : b.value;
+    if (fabs(a.value - b.value) > a.error + b.error) return {value, a.value > b.value ? a.error : b.error};
+    return {value, fmax(a.error, b.error)};
 }
 __device__ __forceinline__ Bounded min_of(Bounded a, Bounded b) { return -max_of(-a, -b); }
 
@@ -137,6 +139,11 @@ __device__ __forceinline__ Bounded normal_of(Bounded a) {
     const double slope = a.error == 0.0 ? 0.0 : a.error * 0.3989422804014327 * exp(-0.5 * nearest * nearest);
     const double own = beyond > 0.0 ? beyond * (1.0 + size * size) * 0x1p-18 : 0.0;
     return as_float({value, 0x1p-126 + own + (slope < 1.0 ? slope : 1.0)}, 1.0);
+}
+
+__device__ __forceinline__ Bounded inverse_of(Bounded a) {
+    const Bounded inverse = Bounded{1.0, 0.0} / a;
+    return {inverse.value, inverse.error + fabs(inverse.value) * 0x1p-23};
 }
 
 __device__ __forceinline__ bool dropped(Bounded p, unsigned bits) { return dropped(static_cast<float>(p.value), bits); }

@@ -23,8 +23,30 @@ __device__ __forceinline__ bool either(bool a, bool b) { return a || b; }
 __device__ __forceinline__ bool negated(bool a) { return !a; }
 __device__ __forceinline__ float abs_of(float a) { return fabsf(a); }
 /// NaN where either is, unlike fmaxf.
-__device__ __forceinline__ float max_of(float a, float b) { return a > b || a != a ? a : b; }
-__device__ __forceinline__ float min_of(float a, float b) { return a < b || a != a ? a : b; }
+__device__ __forceinline__ float max_of(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+    float larger;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+    return larger;
+#else
+    return a > b || a != a ? a : b;
+#endif
+}
+__device__ __forceinline__ float min_of(float a, float b) {
+#if __CUDA_ARCH__ >= 800
+    float smaller;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(smaller) : "f"(a), "f"(b));
+    return smaller;
+#else
+    return a < b || a != a ? a : b;
+#endif
+}
+/// 1 / a, good to 2^-23.
+__device__ __forceinline__ float inverse_of(float a) {
+    float result;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(a));
+    return result;
+}
 __device__ __forceinline__ float exp_of(float a) { return expf(a); }
 __device__ __forceinline__ float log_of(float a) { return logf(a); }
 __device__ __forceinline__ float sqrt_of(float a) { return sqrtf(a); }
@@ -33,11 +55,7 @@ __device__ __forceinline__ float erf_of(float a) { return erff(a); }
 __device__ __forceinline__ float tanh_of(float a) { return tanhf(a); }
 
 /// 1 / (1 + e^-a), good to 2^-21 and |a| * 2^-23; below 2^-126 it is 0.
-__device__ __forceinline__ float logistic_of(float a) {
-    float result;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(1.0f + exp_natural(-a)));
-    return result;
-}
+__device__ __forceinline__ float logistic_of(float a) { return inverse_of(1.0f + exp_natural(-a)); }
 
 /// The part of the normal distribution below `a`. What is beyond |a| is 2 to the power of a polynomial, fitted for the
 /// smallest relative error over 1 + a^2, which is 2^-18.4; it falls on and on, so that an infinity gives 0 and 1. Below
@@ -66,8 +84,9 @@ __device__ __forceinline__ float as_bf16(float a) { return to_float(from_float<_
 // ---- Where a thread's elements are.
 
 /// N neighbours of a row, of which those from `first` on and before `count` exist: none where `count` is 0.
+/// Their row is `below` rows under `top`, which is the same for all of a thread's that lie in one column.
 struct Site {
-    long long batch, row, col;
+    long long batch, row, col, top, below;
     int first, count;
 };
 
@@ -76,24 +95,40 @@ struct Extents {
     long long batch, rows, cols;
 };
 
+template <int N>
+__device__ __forceinline__ int clamped(int count) {
+    return count < 0 ? 0 : count < N ? count : N;
+}
+
 /// The thread's `item`-th vector where all tensors are packed: y is one row.
 template <int THREADS, int N, int ITEMS>
 __device__ __forceinline__ Site site_of_row(const Extents& y, int item) {
-    const long long all = y.batch * y.rows * y.cols;
-    const long long col = ((static_cast<long long>(blockIdx.x) * ITEMS + item) * THREADS + threadIdx.x) * N;
-    const long long left = all - col;
-    return {0, 0, col, 0, left < 0 ? 0 : left < N ? static_cast<int>(left) : N};
+    const long long start = (static_cast<long long>(blockIdx.x) * (ITEMS * THREADS) + threadIdx.x) * N;
+    constexpr long long most = ITEMS * THREADS * N;
+    const int left = static_cast<int>(min(most, y.batch * y.rows * y.cols - start));
+    return {0, 0, start + item * (THREADS * N), 0, 0, 0, clamped<N>(left - item * (THREADS * N))};
+}
+
+/// At the row `item` * APART below `top`, unless that is beyond the last.
+template <int APART, int ITEMS, bool ONE_BATCH>
+__device__ __forceinline__ Site site_below(const Extents& y, long long top, long long col, int first, int count,
+                                           int item) {
+    constexpr long long most = ITEMS * APART;
+    const int rows_left = static_cast<int>(min(most, max(0ll, y.batch * y.rows - top)));
+    if (item * APART >= rows_left) count = 0;
+    const long long outer = top + item * APART, batch = ONE_BATCH ? 0 : outer / y.rows, row = outer - batch * y.rows;
+    return {batch, row, col, ONE_BATCH ? top : row, ONE_BATCH ? item * APART : 0, first, count};
 }
 
 /// The same where rows count: a block of BX threads along a row and BY rows, each thread with ITEMS rows at one column.
 template <int BX, int BY, int N, int ITEMS, bool ONE_BATCH>
 __device__ __forceinline__ Site site_of_tile(const Extents& y, int item) {
     const unsigned across = static_cast<unsigned>((y.cols + BX * N - 1) / (BX * N));
-    const long long outer = static_cast<long long>(blockIdx.x / across) * (BY * ITEMS) + item * BY + threadIdx.y;
-    const long long col = (static_cast<long long>(blockIdx.x % across) * BX + threadIdx.x) * N;
-    const long long left = outer < y.batch * y.rows ? y.cols - col : 0;
-    const long long batch = ONE_BATCH ? 0 : outer / y.rows;
-    return {batch, outer - batch * y.rows, col, 0, left < 0 ? 0 : left < N ? static_cast<int>(left) : N};
+    const unsigned down = blockIdx.x / across;
+    const long long top = static_cast<long long>(down) * (BY * ITEMS) + threadIdx.y;
+    const long long col = (static_cast<long long>(blockIdx.x - down * across) * BX + threadIdx.x) * N;
+    const int count = clamped<N>(static_cast<int>(min(static_cast<long long>(N), y.cols - col)));
+    return site_below<BY, ITEMS, ONE_BATCH>(y, top, col, 0, count, item);
 }
 
 /// The same where rows of y, at `data`, start anywhere: vectors are those of whole sectors of 32 bytes, so a row's first
@@ -104,13 +139,12 @@ __device__ __forceinline__ Site site_of_ragged(const Extents& y, const T* data, 
     constexpr int sector = 32 / sizeof(T), step = N > sector ? N : sector;
     const unsigned across = static_cast<unsigned>((y.cols + step - 1 + BX * N - 1) / (BX * N));
     const unsigned down = blockIdx.x / across, t = down * BY + threadIdx.y;
-    const long long top = static_cast<long long>(t / step) * (step * ITEMS) + t % step, outer = top + item * step;
+    const long long top = static_cast<long long>(t / step) * (step * ITEMS) + t % step;
     const int past = static_cast<int>(reinterpret_cast<unsigned long long>(data + top * row_stride) / sizeof(T) % step);
     const long long col = (static_cast<long long>(blockIdx.x - down * across) * BX + threadIdx.x) * N - past;
-    const long long left = outer < y.batch * y.rows && col > -N ? y.cols - col : 0;
-    const long long batch = ONE_BATCH ? 0 : outer / y.rows;
-    return {batch, outer - batch * y.rows, col, col < 0 ? static_cast<int>(-col) : 0,
-            left < 0 ? 0 : left < N ? static_cast<int>(left) : N};
+    const int first = col < 0 ? static_cast<int>(-col) : 0;
+    const int count = first < N ? clamped<N>(static_cast<int>(min(static_cast<long long>(N), y.cols - col))) : 0;
+    return site_below<step, ITEMS, ONE_BATCH>(y, top, col, first, count, item);
 }
 
 // ---- Tensors.
@@ -133,12 +167,12 @@ struct Operand {
     __device__ __forceinline__ Pieces<T, N> load(const Site& at) const {
         Pieces<T, N> raw;
         if (at.count == 0) return raw;
-        const T* from = data + (ONE_BATCH ? 0 : at.batch * batch_stride) + (ONE_ROW ? 0 : at.row * row_stride);
+        const T* from = data + (ONE_BATCH ? 0 : at.batch * batch_stride) + (ONE_ROW ? 0 : at.top * row_stride) +
+                        (ONE_COL ? 0 : at.col) + (ONE_ROW ? 0 : at.below * row_stride);
         constexpr int size = Pieces<T, N>::size;
         if constexpr (ONE_COL) {
             raw.piece[0].lane[0] = *from;
-        } else if (WHOLE || (at.count == N && (!RAGGED || (at.first == 0 && is_aligned<size>(from + at.col))))) {
-            from += at.col;
+        } else if (WHOLE || (at.count == N && (!RAGGED || (at.first == 0 && is_aligned<size>(from))))) {
 #pragma unroll
             for (int i = 0; i < N / size; ++i) {
                 if constexpr (ONE_BATCH || ONE_ROW)
@@ -149,7 +183,6 @@ struct Operand {
                     raw.piece[i] = ::load<size>(from + i * size);
             }
         } else {
-            from += at.col;
 #pragma unroll
             for (int i = 0; i < N; ++i)
                 if (i >= at.first && i < at.count) raw.piece[i / size].lane[i % size] = from[i];
@@ -185,7 +218,7 @@ struct Result {
     template <int N, bool WHOLE, bool STREAM>
     __device__ __forceinline__ void store(const Site& at, const float (&x)[N]) const {
         if (at.count == 0) return;
-        T* to = data + at.batch * batch_stride + at.row * row_stride + at.col;
+        T* to = data + at.batch * batch_stride + at.top * row_stride + at.col + at.below * row_stride;
         constexpr int size = Pieces<T, N>::size;
         if (WHOLE || (at.count == N && at.first == 0)) {
 #pragma unroll

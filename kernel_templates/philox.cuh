@@ -14,10 +14,22 @@ struct Philox {
     unsigned word[4];
 };
 
+/// Spelled out: of a product of 64-bit numbers the upper half of the constant is added, too, though it is 0.
+__device__ __forceinline__ unsigned long long wide_product(unsigned a, unsigned b) {
+#ifdef __CUDA_ARCH__
+    unsigned long long product;
+    asm("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"(a), "r"(b));
+    return product;
+#else
+    return static_cast<unsigned long long>(a) * b;
+#endif
+}
+
 template <int ROUNDS>
 __device__ __forceinline__ Philox philox(Philox counter, unsigned key0, unsigned key1) {
     for (int round = 0; round < ROUNDS; ++round) {
-        const unsigned long long a = 0xd2511f53ull * counter.word[0], b = 0xcd9e8d57ull * counter.word[2];
+        const unsigned long long a = wide_product(0xd2511f53u, counter.word[0]),
+                                 b = wide_product(0xcd9e8d57u, counter.word[2]);
         counter = {{static_cast<unsigned>(b >> 32) ^ counter.word[1] ^ key0, static_cast<unsigned>(b),
                     static_cast<unsigned>(a >> 32) ^ counter.word[3] ^ key1, static_cast<unsigned>(a)}};
         key0 += 0x9e3779b9u;
