@@ -12,8 +12,8 @@ struct Target {
     long long label;
     bool ignored, wrong;
     float at_label;  // the label's logit
-    __device__ __forceinline__ Target(const T* x, const Label* from, int cols, long long ignore)
-        : label{*from}, ignored{label == ignore}, wrong{!ignored && (label < 0 || label >= cols)}, at_label{0.0f} {
+    __device__ __forceinline__ Target(const T* x, Label label_, int cols, long long ignore)
+        : label{label_}, ignored{label == ignore}, wrong{!ignored && (label < 0 || label >= cols)}, at_label{0.0f} {
         if (!ignored && !wrong) at_label = to_float(x[label]);
     }
     __device__ __forceinline__ float loss(const MaxSumTotal& all, int cols, float smoothing) const {

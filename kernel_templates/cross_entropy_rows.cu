@@ -66,9 +66,9 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) {
         raw[i] = splat<T, VEC>(minus_infinity);
-        if (part.has(i)) raw[i] = load_once<VEC>(x + part.column(i));
+        load_once_if(part.has(i), raw[i], x + part.column(i));
     }
-    const Target<T, LABEL> target{x, label + (row < rows ? row : 0), row < rows ? cols : 0, ignore};
+    const Target<T, LABEL> target{x, label[row < rows ? row : 0], row < rows ? cols : 0, ignore};
 
     // 2. The maximum of this thread's elements, the sum of the exponentials below it, and the plain sum.
     MaxSumTotal mine;
@@ -115,7 +115,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
             to_floats(raw[i], value);
 #pragma unroll
             for (int j = 0; j < VEC; ++j) value[j] = gradient.of(value[j]);
-            if (part.has(i)) store_once_anywhere(dx + part.column(i), value, dx_fits);
+            store_once_anywhere_if(part.has(i), dx + part.column(i), value, dx_fits);
         }
         if (RAGGED && part.has_single) dx[part.single] = from_float<T>(gradient.of_kept(single));
         if (part.owns(gradient.label)) dx[gradient.label] = from_float<T>(gradient.at_label);

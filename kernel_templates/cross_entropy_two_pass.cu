@@ -9,6 +9,7 @@
 // launch            grid = min(rows, 2^31 - 1), block = THREADS, no dynamic shared memory
 // needs             THREADS a power of two, 64 or more; cols + THREADS * VEC * UNROLL < 2^31
 #include "cross_entropy.cuh"
+#include "row_tiles.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
 #endif
@@ -16,13 +17,25 @@
 #define T __nv_bfloat16
 #endif
 #ifndef THREADS
-#define THREADS 512  // threads a block; a block owns a row
+#define THREADS 512  // threads a block
 #endif
 #ifndef VEC
 #define VEC 8  // elements a load
 #endif
 #ifndef UNROLL
-#define UNROLL 2  // loads in flight
+#define UNROLL 2  // loads of a tile
+#endif
+#ifndef STAGED
+#define STAGED 0  // 1: a row stays in shared memory, where those to come arrive meanwhile (sm_80)
+#endif
+#ifndef RAGGED
+#define RAGGED 1  // 0: rows are made of whole, aligned vectors
+#endif
+#ifndef CLUSTER
+#define CLUSTER 1  // blocks a row
+#endif
+#ifndef BLOCKS
+#define BLOCKS 1  // blocks that shall fit a multiprocessor
 #endif
 
 #ifndef LABEL
@@ -32,30 +45,28 @@
 #define GRADIENT 1  // 0: the loss alone
 #endif
 
-using Part = RowPart<THREADS, VEC, UNROLL, true>;
+using Tiles = RowTiles<STAGED, T, THREADS, VEC, UNROLL, RAGGED, CLUSTER>;
+using Part = Tiles::Part;
+extern __shared__ uint4 shared[];
 
-/// This thread's vectors of the tile at `base`, as floats; -inf stands where the row has ended.
-__device__ __forceinline__ void load_tile(float (&value)[UNROLL][VEC], const T* x, const Part& part, int base) {
-    Vec<T, VEC> raw[UNROLL];
-#pragma unroll
-    for (int i = 0; i < UNROLL; ++i) {
-        raw[i] = splat<T, VEC>(minus_infinity);
-        if (part.has(i, base)) raw[i] = load<VEC>(x + part.column(i, base));
-    }
-#pragma unroll
-    for (int i = 0; i < UNROLL; ++i) to_floats(raw[i], value[i]);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     cross_entropy_two_pass(const T* x, const LABEL* label, float* loss, T* dx, long long rows, int cols, long long ldx,
-                           long long lddx, long long ignore, float smoothing, float scale) {
-    int turn = 0;
-    for (long long row = blockIdx.x; row < rows; row += gridDim.x, turn ^= 1) {
+                           long long lddx, long long ignore, float smoothing, float scale, int ring) {
+    cluster_arrive<CLUSTER>();
+    cluster_wait<CLUSTER>();
+    const int rank = blockIdx.x % CLUSTER, step = gridDim.x / CLUSTER;
+    long long row = blockIdx.x / CLUSTER;
+    Tiles tiles{x, row, step, rows, ldx, cols, rank, shared, ring};
+    for (int k = 0; STAGED && k < ring; ++k) tiles.load_next();
+    LABEL next_label = row < rows ? label[row] : 0;
+    for (int turn = 0; row < rows; row += step, turn ^= 1) {
         // 1. Each thread folds its tiles into a running maximum and sums, starting with its single element.
         const T* const from = x + row * ldx;
         T* const to = dx + row * lddx;
-        const Part part{from, cols};
-        const Target<T, LABEL> target{from, label + row, cols, ignore};
+        const Part part{from, cols, rank};
+        const Target<T, LABEL> target{from, next_label, cols, ignore};
+        if (row + step < rows) next_label = label[row + step];
+        tiles.start(from);
         float single = minus_infinity;
         MaxSumTotal mine;
         if (part.has_single) {
@@ -64,7 +75,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         }
         float value[UNROLL][VEC];
         for (int tile = 0; tile < part.tiles(); ++tile) {
-            load_tile(value, from, part, tile * Part::tile);
+            tiles.await(tile);
+            tiles.read(value, part, tile, minus_infinity);
             float max = mine.exps.max;
 #pragma unroll
             for (int i = 0; i < UNROLL * VEC; ++i) max = fmaxf(max, value[i / VEC][i % VEC]);
@@ -84,22 +96,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         }
 
         // 2. The row's, and its loss. Every thread has read its label's logit by then, which dx may replace.
-        const MaxSumTotal all = row_reduce<THREADS, 1, 1, 0, MaxSumTotalLanes, 2>(mine, 0, turn);
-        if (threadIdx.x == 0) loss[row] = target.loss(all, cols, smoothing);
+        const MaxSumTotal all = row_reduce<THREADS, 1, CLUSTER, 0, MaxSumTotalLanes, 2>(mine, rank, turn);
+        if (rank == 0 && threadIdx.x == 0) loss[row] = target.loss(all, cols, smoothing);
 
-        // 3. The gradients, from the row's end: what was read last is the likeliest to be in the cache still.
+        // 3. The gradients.
         if constexpr (GRADIENT) {
             const RowGradient gradient{target, all, cols, smoothing, scale};
             const bool aligned = part.fits(to);
             if (part.has_single) to[part.single] = from_float<T>(gradient.of_kept(single));
-            for (int tile = part.tiles() - 1; tile >= 0; --tile) {
-                load_tile(value, from, part, tile * Part::tile);
+            for (int k = 0; k < part.tiles(); ++k, tiles.release()) {
+                const int tile = Tiles::in_last_pass(k, part.tiles());
 #pragma unroll
                 for (int i = 0; i < UNROLL; ++i) {
+                    Vec<T, VEC> raw = splat<T, VEC>(0.0f);
+                    tiles.read(raw, part, i, tile);
+                    gradient.clear_ignored(raw);
+                    to_floats(raw, value[i]);
 #pragma unroll
-                    for (int j = 0; j < VEC; ++j) value[i][j] = gradient.of_kept(value[i][j]);
-                    if (part.has(i, tile * Part::tile))
-                        store_once_anywhere(to + part.column(i, tile * Part::tile), value[i], aligned);
+                    for (int j = 0; j < VEC; ++j) value[i][j] = gradient.of(value[i][j]);
+                    store_once_anywhere_if(part.has(i, tile * Part::tile), to + part.column(i, tile * Part::tile),
+                                           value[i], aligned);
                 }
             }
             if (part.owns(gradient.label)) to[gradient.label] = from_float<T>(gradient.at_label);

@@ -53,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) {
         raw[i] = splat<T, VEC>(minus_infinity);
-        if (part.has(i)) raw[i] = load_once<VEC>(x + part.column(i));
+        load_once_if(part.has(i), raw[i], x + part.column(i));
     }
 
     // 2. The maximum of this thread's elements, and the sum of the exponentials below it.
@@ -86,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
         to_floats(raw[i], value);
 #pragma unroll
         for (int j = 0; j < VEC; ++j) value[j] = value[j] - max - log_sum;
-        if (part.has(i)) store_once_anywhere(y + part.column(i), value, y_fits);
+        store_once_anywhere_if(part.has(i), y + part.column(i), value, y_fits);
     }
     if (RAGGED && part.has_single) y[part.single] = from_float<T>(single - max - log_sum);
 }

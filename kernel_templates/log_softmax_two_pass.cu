@@ -4,7 +4,7 @@
 // launch  grid = min(rows, 2^31 - 1), block = THREADS, no dynamic shared memory
 // needs   THREADS a power of two, 64 or more; cols + THREADS * VEC * UNROLL < 2^31
 // source  as softmax_two_pass.cu
-#include "rows.cuh"
+#include "row_tiles.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
 #endif
@@ -12,43 +12,52 @@
 #define T __nv_bfloat16
 #endif
 #ifndef THREADS
-#define THREADS 512  // threads a block; a block owns a row
+#define THREADS 512  // threads a block
 #endif
 #ifndef VEC
 #define VEC 8  // elements a load
 #endif
 #ifndef UNROLL
-#define UNROLL 2  // loads in flight
+#define UNROLL 2  // loads of a tile
+#endif
+#ifndef STAGED
+#define STAGED 0  // 1: a row stays in shared memory, where those to come arrive meanwhile (sm_80)
+#endif
+#ifndef RAGGED
+#define RAGGED 1  // 0: rows are made of whole, aligned vectors
+#endif
+#ifndef CLUSTER
+#define CLUSTER 1  // blocks a row (sm_90)
+#endif
+#ifndef BLOCKS
+#define BLOCKS 1  // blocks that shall fit a multiprocessor
 #endif
 
-using Part = RowPart<THREADS, VEC, UNROLL, true>;
+using Tiles = RowTiles<STAGED, T, THREADS, VEC, UNROLL, RAGGED, CLUSTER>;
+using Part = Tiles::Part;
+extern __shared__ uint4 shared[];
 
-/// This thread's vectors of the tile at `base`, as floats; -inf stands where the row has ended.
-__device__ __forceinline__ void load_tile(float (&value)[UNROLL][VEC], const T* x, const Part& part, int base) {
-    Vec<T, VEC> raw[UNROLL];
-#pragma unroll
-    for (int i = 0; i < UNROLL; ++i) {
-        raw[i] = splat<T, VEC>(minus_infinity);
-        if (part.has(i, base)) raw[i] = load<VEC>(x + part.column(i, base));
-    }
-#pragma unroll
-    for (int i = 0; i < UNROLL; ++i) to_floats(raw[i], value[i]);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS)
-    log_softmax_two_pass(const T* x, T* y, long long rows, int cols, long long ldx, long long ldy) {
-    int turn = 0;
-    for (long long row = blockIdx.x; row < rows; row += gridDim.x, turn ^= 1) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    log_softmax_two_pass(const T* x, T* y, long long rows, int cols, long long ldx, long long ldy, int ring) {
+    cluster_arrive<CLUSTER>();
+    cluster_wait<CLUSTER>();
+    const int rank = blockIdx.x % CLUSTER, step = gridDim.x / CLUSTER;
+    long long row = blockIdx.x / CLUSTER;
+    Tiles tiles{x, row, step, rows, ldx, cols, rank, shared, ring};
+    for (int k = 0; STAGED && k < ring; ++k) tiles.load_next();
+    for (int turn = 0; row < rows; row += step, turn ^= 1) {
         // 1. Each thread folds its tiles into a running maximum and sum, starting with its single element.
         const T* const from = x + row * ldx;
         T* const to = y + row * ldy;
-        const Part part{from, cols};
+        const Part part{from, cols, rank};
+        tiles.start(from);
         float single = minus_infinity;
         if (part.has_single) single = to_float(from[part.single]);
         MaxSum mine{single, exp_natural(single - pivot(single))};
         float value[UNROLL][VEC];
         for (int tile = 0; tile < part.tiles(); ++tile) {
-            load_tile(value, from, part, tile * Part::tile);
+            tiles.await(tile);
+            tiles.read(value, part, tile, minus_infinity);
             float max = mine.max;
 #pragma unroll
             for (int i = 0; i < UNROLL * VEC; ++i) max = fmaxf(max, value[i / VEC][i % VEC]);
@@ -59,21 +68,22 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
 
         // 2. The block agrees on the row's.
-        const MaxSum total = row_reduce<THREADS, 1, 1, 0, MaxSumLanes, 2>(mine, 0, turn);
+        const MaxSum total = row_reduce<THREADS, 1, CLUSTER, 0, MaxSumLanes, 2>(mine, rank, turn);
         const float max = pivot(total.max);
         const float log_sum = logf(total.sum);
 
-        // 3. Shift and store, from the row's end: what was read last is the likeliest to be in the cache still.
+        // 3. Shift and store.
         const bool aligned = part.fits(to);
         if (part.has_single) to[part.single] = from_float<T>(single - max - log_sum);
-        for (int tile = part.tiles() - 1; tile >= 0; --tile) {
-            load_tile(value, from, part, tile * Part::tile);
+        for (int k = 0; k < part.tiles(); ++k, tiles.release()) {
+            const int tile = Tiles::in_last_pass(k, part.tiles());
+            tiles.read(value, part, tile, minus_infinity);
 #pragma unroll
             for (int i = 0; i < UNROLL; ++i) {
 #pragma unroll
                 for (int j = 0; j < VEC; ++j) value[i][j] = value[i][j] - max - log_sum;
-                if (part.has(i, tile * Part::tile))
-                    store_once_anywhere(to + part.column(i, tile * Part::tile), value[i], aligned);
+                store_once_anywhere_if(part.has(i, tile * Part::tile), to + part.column(i, tile * Part::tile), value[i],
+                                       aligned);
             }
         }
     }

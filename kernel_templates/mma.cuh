@@ -1,46 +1,14 @@
-// mma: the tensor-core building blocks below Hopper's: asynchronous copies, ldmatrix, mma.sync, swizzles.
+// mma: the tensor-core building blocks below Hopper's: ldmatrix, mma.sync, swizzles.
 //
 // Each is one PTX instruction with a name. An instruction that an architecture lacks costs nothing until it is
-// used: cp.async and the m16n8k16 products need sm_80, ldmatrix and m16n8k8 on __half run from sm_75 on.
+// used: the m16n8k16 products need sm_80, ldmatrix and m16n8k8 on __half run from sm_75 on.
 // Fragments, with g = lane / 4 and t = lane % 4 (PTX ISA, "matrix fragments for mma.m16n8k16"):
 //   a[0] (row g, k 2t..)  a[1] (row g+8, k 2t..)  a[2] (row g, k 2t+8..)  a[3] (row g+8, k 2t+8..)
 //   b[0] (k 2t.., col g)  b[1] (k 2t+8.., col g)    c[0], c[1] (row g, col 2t..)  c[2], c[3] (row g+8, col 2t..)
 #ifndef AUTOTUNE_MMA_CUH
 #define AUTOTUNE_MMA_CUH
 
-#include "common.cuh"
-
-/// The 32-bit address that PTX wants for shared memory.
-__device__ __forceinline__ unsigned shared_address(const void* p) {
-    return static_cast<unsigned>(__cvta_generic_to_shared(p));
-}
-
-// ---- Asynchronous copies from global to shared memory (sm_80).
-
-/// 16 bytes past L1; of them `valid` (0..16) are read and the rest become zeros. Both sides are 16-byte aligned.
-/// `source` is a legal address even when `valid` is 0.
-__device__ __forceinline__ void cp_async_16(unsigned destination, const void* source, int valid) {
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;\n" ::"r"(destination),
-                 "l"(__cvta_generic_to_global(source)), "r"(valid)
-                 : "memory");
-}
-
-/// As `cp_async_16`, for 4 or 8 bytes aligned to their size; these pass through L1.
-template <int BYTES>
-__device__ __forceinline__ void cp_async_small(unsigned destination, const void* source, int valid) {
-    static_assert(BYTES == 4 || BYTES == 8, "cp.async copies 4, 8 or 16 bytes");
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;\n" ::"r"(destination),
-                 "l"(__cvta_generic_to_global(source)), "n"(BYTES), "r"(valid)
-                 : "memory");
-}
-
-__device__ __forceinline__ void cp_async_commit() { asm volatile("cp.async.commit_group;\n" ::: "memory"); }
-
-/// Until at most PENDING of this thread's newest groups are still under way.
-template <int PENDING>
-__device__ __forceinline__ void cp_async_wait() {
-    asm volatile("cp.async.wait_group %0;\n" ::"n"(PENDING) : "memory");
-}
+#include "copies.cuh"
 
 // ---- ldmatrix: 8x8 matrices of 16-bit elements; lanes 8i..8i+7 give the addresses of matrix i's rows.
 

@@ -72,6 +72,33 @@ __device__ __forceinline__ float row_scale(unsigned bits) {
     return bits > 0x7f800000u ? __uint_as_float(bits) : scale_of<format>(__uint_as_float(bits));
 }
 
+/// The largest magnitude of floats, where NaN is above all.
+struct Magnitudes {
+#if __CUDA_ARCH__ >= 800
+    float largest = 0.0f;
+    __device__ __forceinline__ void take(float x) {
+        asm("max.NaN.f32 %0, %1, %2;" : "=f"(largest) : "f"(fabsf(x)), "f"(largest));
+    }
+    __device__ __forceinline__ void take(Magnitudes other) { take(other.largest); }
+    __device__ __forceinline__ unsigned bits() const { return __float_as_uint(largest); }
+#else
+    unsigned largest = 0;
+    __device__ __forceinline__ void take(float x) { take(Magnitudes{__float_as_uint(fabsf(x))}); }
+    __device__ __forceinline__ void take(Magnitudes other) { largest = max(largest, other.largest); }
+    __device__ __forceinline__ unsigned bits() const { return largest; }
+#endif
+};
+struct SquaresLargest {
+    float squares;
+    unsigned largest;
+};
+struct SquaresLargestLanes {
+    template <int N>
+    static __device__ __forceinline__ SquaresLargest over(SquaresLargest x) {
+        return {SumLanes::over<N>(x.squares), MaxBitsLanes::over<N>(x.largest)};
+    }
+};
+
 extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     norm_rows(const T* x, const T* residual, const W* weight, const W* bias, T* sum, void* y, float* scales,
               float* mean_out, float* rstd_out, long long rows, int cols, long long ldx, long long ldy, float eps,
@@ -98,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) {
         raw[i] = splat<T, VEC>(0.0f);
-        if (part.has(i)) raw[i] = load_once<VEC>(x + part.column(i));
+        load_once_if(part.has(i), raw[i], x + part.column(i));
     }
     float single = lone ? to_float(x[part.single]) : 0.0f;
     float value[VEC];
@@ -108,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
 #pragma unroll
         for (int i = 0; i < CHUNKS; ++i) {
             added[i] = splat<T, VEC>(0.0f);
-            if (part.has(i)) added[i] = load_part<VEC>(residual + part.column(i), fits);
+            load_part_if(part.has(i), added[i], residual + part.column(i), fits);
         }
         if (lone) {
             const T rounded = from_float<T>(single + to_float(residual[part.single]));
@@ -123,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
 #pragma unroll
             for (int j = 0; j < VEC; ++j) value[j] += other[j];
             raw[i] = from_floats<T>(value);
-            if (part.has(i)) store_once_anywhere(sum + part.column(i), value, sum_fits);
+            store_once_anywhere_if(part.has(i), sum + part.column(i), value, sum_fits);
         }
     }
 
@@ -140,70 +167,90 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
         mean = row_reduce<LANES, ROWS, CLUSTER, 0, SumLanes>(total, rank) / static_cast<float>(cols);
     }
 
-    // 3. The mean square of what is around it.
-    float squares = lone ? (single - mean) * (single - mean) : 0.0f;
+    // 3. The mean square of what is around it. Beyond the row's end the mean is taken as 0, as the elements are. A
+    // rmsnorm
+    //    that is quantised and not biased finds its largest product by a weight along the way.
+    constexpr bool product = quantised && !MEAN && !BIAS;
+    float held[quantised ? CHUNKS : 1][VEC];
+    Magnitudes largest;
+    SquaresLargest all{lone ? (single - mean) * (single - mean) : 0.0f, 0};
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) {
+        const float around = part.has(i) ? mean : 0.0f;
         restate<1>(raw[i], zero);
         to_floats(raw[i], value);
-        if (part.has(i)) {
 #pragma unroll
-            for (int j = 0; j < VEC; ++j) squares = fmaf(value[j] - mean, value[j] - mean, squares);
+        for (int j = 0; j < VEC; ++j) all.squares = fmaf(value[j] - around, value[j] - around, all.squares);
+        if constexpr (product) {
+            float w[VEC];
+            load_shared_row<VEC>(part.has(i), w, weight + part.column(i), weights_fit);
+#pragma unroll
+            for (int j = 0; j < VEC; ++j) largest.take(held[i][j] = value[j] * (w[j] + offset));
         }
     }
-    squares = row_reduce<LANES, ROWS, CLUSTER, MEAN, SumLanes>(squares, rank);
-    const float rstd = rsqrtf(squares / static_cast<float>(cols) + eps);
+    if constexpr (product) {
+        if (lone) largest.take(single *= to_float(weight[part.single]) + offset);
+        all.largest = largest.bits();
+        all = row_reduce<LANES, ROWS, CLUSTER, 0, SquaresLargestLanes>(all, rank);
+    } else {
+        all.squares = row_reduce<LANES, ROWS, CLUSTER, MEAN, SumLanes>(all.squares, rank);
+    }
+    const float rstd = rsqrtf(all.squares / static_cast<float>(cols) + eps);
     if (STATS && rank == 0 && threadIdx.x == 0 && row < rows) {
         if (MEAN) mean_out[row] = mean;
         rstd_out[row] = rstd;
     }
 
     // 4. The results; where they are quantised they are held until the row's largest magnitude is known.
-    const auto normalised = [=](float h, float w, float b) { return fmaf((h - mean) * rstd, w + offset, b); };
-    float held[quantised ? CHUNKS : 1][VEC];
-    unsigned largest = 0;  // as bits, where NaN is above all
-    const auto keep_largest = [&largest](float result) {
-        const unsigned bits = __float_as_uint(fabsf(result));
-        largest = bits > largest ? bits : largest;
-    };
+    if constexpr (!product) {
+        const auto normalised = [=](float h, float w, float b) { return fmaf((h - mean) * rstd, w + offset, b); };
 #pragma unroll
-    for (int i = 0; i < CHUNKS; ++i) {
-        float(&result)[VEC] = held[quantised ? i : 0];
-        restate<2>(raw[i], zero);
-        to_floats(raw[i], value);
-        if (part.has(i)) {
+        for (int i = 0; i < CHUNKS; ++i) {
+            float(&result)[VEC] = held[quantised ? i : 0];
+            restate<2>(raw[i], zero);
+            to_floats(raw[i], value);
             float w[VEC], b[VEC] = {};
-            load_shared_row<VEC>(w, weight + part.column(i), weights_fit);
-            if (BIAS) load_shared_row<VEC>(b, bias + part.column(i), bias_fits);
+            load_shared_row<VEC>(part.has(i), w, weight + part.column(i), weights_fit);
+            if (BIAS) load_shared_row<VEC>(part.has(i), b, bias + part.column(i), bias_fits);
 #pragma unroll
             for (int j = 0; j < VEC; ++j) result[j] = normalised(value[j], w[j], b[j]);
             if constexpr (!quantised) {
-                store_once_anywhere(to + part.column(i), result, y_fits);
+                store_once_anywhere_if(part.has(i), to + part.column(i), result, y_fits);
             } else {
+                Magnitudes these;
 #pragma unroll
-                for (int j = 0; j < VEC; ++j) keep_largest(result[j]);
+                for (int j = 0; j < VEC; ++j) these.take(result[j]);
+                if (part.has(i)) largest.take(these);
             }
         }
-    }
-    if (lone) {
-        single = normalised(single, to_float(weight[part.single]), BIAS ? to_float(bias[part.single]) : 0.0f);
-        if constexpr (!quantised)
-            to[part.single] = from_float<T>(single);
-        else
-            keep_largest(single);
+        if (lone) {
+            single = normalised(single, to_float(weight[part.single]), BIAS ? to_float(bias[part.single]) : 0.0f);
+            if constexpr (!quantised)
+                to[part.single] = from_float<T>(single);
+            else
+                largest.take(single);
+        }
+        if constexpr (quantised)
+            all.largest = row_reduce<LANES, ROWS, CLUSTER, MEAN + 1, MaxBitsLanes>(largest.bits(), rank);
     }
     if constexpr (quantised) {
-        largest = row_reduce<LANES, ROWS, CLUSTER, MEAN + 1, MaxBitsLanes>(largest, rank);
-        const float scale = row_scale(largest), inverse = __fdividef(1.0f, scale);
+        // A product has yet to be multiplied by rstd. What then exceeds floats is divided by what makes it 0.
+        const float size = __uint_as_float(all.largest);
+        const float scale = row_scale(__float_as_uint(product ? size * rstd : size));
+        const float inverse = __fdividef(1.0f, scale), whole = product ? rstd * inverse : inverse;
+        const float factor = whole > 3.4e38f ? 3.4e38f : whole;
         if (rank == 0 && threadIdx.x == 0 && row < rows) scales[row] = scale;
 #pragma unroll
         for (int i = 0; i < CHUNKS; ++i) {
 #pragma unroll
-            for (int j = 0; j < VEC; ++j) value[j] = held[i][j] * inverse;
-            if (part.has(i)) store_anywhere(to_bytes + part.column(i), narrowed<format>(value), y_fits);
+            for (int j = 0; j < VEC; ++j) value[j] = held[i][j] * factor;
+            if (y_fits)
+                store_once_if(part.has(i), to_bytes + part.column(i), narrowed<format>(value));
+            else if (part.has(i))
+                store_anywhere(to_bytes + part.column(i), narrowed<format>(value), false);
         }
         if (lone) {
-            const float one[1] = {single * inverse};
+            const float one[1] = {single * factor};
             to_bytes[part.single] = narrowed<format>(one).lane[0];
         }
     }

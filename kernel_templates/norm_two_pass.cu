@@ -12,7 +12,7 @@
 // needs             THREADS a power of two, 64 or more; cols + THREADS * VEC * UNROLL < 2^31
 // source            means and squares around them of parts are combined as in Chan, Golub & LeVeque 1983
 #include "narrow.cuh"
-#include "rows.cuh"
+#include "row_tiles.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
 #endif
@@ -20,13 +20,25 @@
 #define T __nv_bfloat16
 #endif
 #ifndef THREADS
-#define THREADS 512  // threads a block; a block owns a row
+#define THREADS 512  // threads a block
 #endif
 #ifndef VEC
 #define VEC 8  // elements a load
 #endif
 #ifndef UNROLL
-#define UNROLL 2  // loads in flight
+#define UNROLL 2  // loads of a tile
+#endif
+#ifndef STAGED
+#define STAGED 0  // 1: a row stays in shared memory, where those to come arrive meanwhile (sm_80)
+#endif
+#ifndef RAGGED
+#define RAGGED 1  // 0: rows are made of whole, aligned vectors
+#endif
+#ifndef CLUSTER
+#define CLUSTER 1  // blocks a row (sm_90)
+#endif
+#ifndef BLOCKS
+#define BLOCKS 1  // blocks that shall fit a multiprocessor
 #endif
 
 #ifndef W
@@ -48,7 +60,10 @@
 #define OUT same  // or e4m3 or int8: y is quantised, with a scale a row
 #endif
 
-using Part = RowPart<THREADS, VEC, UNROLL, true>;
+using Tiles = RowTiles<STAGED, T, THREADS, VEC, UNROLL, RAGGED, CLUSTER>;
+using Part = Tiles::Part;
+static_assert(!STAGED || !RESIDUAL, "what is read again is then the sum");
+extern __shared__ uint4 shared[];
 
 enum class Out { same, e4m3, int8 };
 constexpr bool quantised = Out::OUT != Out::same;
@@ -89,24 +104,29 @@ struct Source {
     T* sum;
     bool residual_fits, sum_fits;
 
-    __device__ __forceinline__ void load_tile(float (&value)[UNROLL][VEC], const Part& part, int base,
-                                              bool first) const {
+    __device__ __forceinline__ void load_tile(float (&value)[UNROLL][VEC], const Tiles& tiles, const Part& part,
+                                              int tile, bool first) const {
+        if constexpr (!RESIDUAL) {
+            tiles.read(value, part, tile, 0.0f);
+            return;
+        }
+        const int base = tile * Part::tile;
         Vec<T, VEC> raw[UNROLL], added[UNROLL];
 #pragma unroll
         for (int i = 0; i < UNROLL; ++i) {
             raw[i] = added[i] = splat<T, VEC>(0.0f);
             if (part.has(i, base)) {
-                if (!RESIDUAL || first)
+                if (first)
                     raw[i] = load_once<VEC>(x + part.column(i, base));
                 else
                     raw[i] = load_part<VEC>(sum + part.column(i, base), sum_fits);
-                if (RESIDUAL && first) added[i] = load_part<VEC>(residual + part.column(i, base), residual_fits);
+                if (first) added[i] = load_part<VEC>(residual + part.column(i, base), residual_fits);
             }
         }
 #pragma unroll
         for (int i = 0; i < UNROLL; ++i) {
             to_floats(raw[i], value[i]);
-            if (RESIDUAL && first) {
+            if (first) {
                 float other[VEC];
                 to_floats(added[i], other);
 #pragma unroll
@@ -130,13 +150,19 @@ struct Source {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     norm_two_pass(const T* x, const T* residual, const W* weight, const W* bias, T* sum, void* y, float* scales,
                   float* mean_out, float* rstd_out, long long rows, int cols, long long ldx, long long ldy, float eps,
-                  float offset) {
-    int turn = 0;
-    for (long long row = blockIdx.x; row < rows; row += gridDim.x, turn ^= 1) {
-        const Part part{x + row * ldx, cols};
+                  float offset, int ring) {
+    cluster_arrive<CLUSTER>();
+    cluster_wait<CLUSTER>();
+    const int rank = blockIdx.x % CLUSTER, step = gridDim.x / CLUSTER;
+    long long row = blockIdx.x / CLUSTER;
+    Tiles tiles{x, row, step, rows, ldx, cols, rank, shared, ring};
+    for (int k = 0; STAGED && k < ring; ++k) tiles.load_next();
+    for (int turn = 0; row < rows; row += step, turn ^= 1) {
+        const Part part{x + row * ldx, cols, rank};
+        tiles.start(x + row * ldx);
         Source from{x + row * ldx, nullptr, nullptr, false, false};
         if (RESIDUAL) {
             from.residual = residual + row * cols;
@@ -159,7 +185,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         }
         float value[UNROLL][VEC];
         for (int tile = 0; tile < part.tiles(); ++tile) {
-            from.load_tile(value, part, tile * Part::tile, true);
+            tiles.await(tile);
+            from.load_tile(value, tiles, part, tile, true);
             Moments these{0.0f, 0.0f, 0.0f};
 #pragma unroll
             for (int i = 0; i < UNROLL; ++i) {
@@ -182,15 +209,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         }
 
         // 2. The row's.
-        const Moments all = row_reduce<THREADS, 1, 1, 0, MomentsLanes, 2>(mine, 0, turn);
+        const Moments all = row_reduce<THREADS, 1, CLUSTER, 0, MomentsLanes, 2>(mine, rank, turn);
         const float mean = all.mean, rstd = rsqrtf(all.squares / static_cast<float>(cols) + eps);
-        if (STATS && threadIdx.x == 0) {
+        if (STATS && rank == 0 && threadIdx.x == 0) {
             if (MEAN) mean_out[row] = mean;
             rstd_out[row] = rstd;
         }
 
-        // 3. The results, from the row's end: what was read last is the likeliest to be in the cache still. Where they
-        //    are quantised, only their largest magnitude at first.
+        // 3. The results; where they are quantised, only their largest magnitude at first.
         const auto normalised = [=](float h, float w, float b) { return fmaf((h - mean) * rstd, w + offset, b); };
         if (part.has_single)
             single = normalised(single, to_float(weight[part.single]), BIAS ? to_float(bias[part.single]) : 0.0f);
@@ -199,20 +225,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #pragma unroll 1
         for (int pass = quantised ? 0 : 1; pass < 2; ++pass) {
             if (quantised && pass == 1) {
-                largest = row_reduce<THREADS, 1, 1, 1, MaxBitsLanes, 2>(largest, 0, turn);
+                largest = row_reduce<THREADS, 1, CLUSTER, 1, MaxBitsLanes, 2>(largest, rank, turn);
                 const float scale = row_scale(largest);
                 inverse = __fdividef(1.0f, scale);
-                if (threadIdx.x == 0) scales[row] = scale;
+                if (rank == 0 && threadIdx.x == 0) scales[row] = scale;
             }
-            for (int tile = part.tiles() - 1; tile >= 0; --tile) {
-                from.load_tile(value, part, tile * Part::tile, false);
+            for (int k = 0; k < part.tiles(); ++k) {
+                const int tile = Tiles::in_last_pass(k, part.tiles());
+                from.load_tile(value, tiles, part, tile, false);
+                if (pass == 1) tiles.release();
 #pragma unroll
                 for (int i = 0; i < UNROLL; ++i) {
                     if (!part.has(i, tile * Part::tile)) continue;
                     const int c = part.column(i, tile * Part::tile);
                     float w[VEC], b[VEC] = {};
-                    load_shared_row<VEC>(w, weight + c, weights_fit);
-                    if (BIAS) load_shared_row<VEC>(b, bias + c, bias_fits);
+                    load_shared_row<VEC>(true, w, weight + c, weights_fit);
+                    if (BIAS) load_shared_row<VEC>(true, b, bias + c, bias_fits);
 #pragma unroll
                     for (int j = 0; j < VEC; ++j) value[i][j] = normalised(value[i][j], w[j], b[j]);
                     if constexpr (!quantised) {

@@ -56,23 +56,80 @@ __device__ __forceinline__ Vec<T, N> load_part(const T* p, bool aligned) {
     return v;
 }
 
-/// N elements that many rows share, as floats; where they are wider than a load, as several.
+// ---- Loads and stores of the threads that have something there, under a predicate: branches would be a fifth of the
+// instructions of a row.
+
+/// As `load_once` where `has`; elsewhere `v` stays.
 template <int N, class T>
-__device__ __forceinline__ void load_shared_row(float (&x)[N], const T* p, bool aligned) {
-    constexpr int n = N * sizeof(T) > 16 ? 16 / sizeof(T) : N;
-    if (aligned) {
-#pragma unroll
-        for (int i = 0; i < N; i += n) {
-            float part[n];
-            to_floats(load_readonly<n>(p + i), part);
-#pragma unroll
-            for (int j = 0; j < n; ++j) x[i + j] = part[j];
-        }
+__device__ __forceinline__ void load_once_if(bool has, Vec<T, N>& v, const T* p) {
+    constexpr int bytes = sizeof(T) * N;
+    auto& word = reinterpret_cast<Word<bytes>&>(v);
+    if constexpr (bytes == 16) {
+        asm volatile(
+            "{\n.reg .pred has;\nsetp.ne.s32 has, %5, 0;\n"
+            "@has ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n}"
+            : "+r"(word.x), "+r"(word.y), "+r"(word.z), "+r"(word.w)
+            : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(has))
+            : "memory");
+    } else if constexpr (bytes == 8) {
+        asm volatile(
+            "{\n.reg .pred has;\nsetp.ne.s32 has, %3, 0;\n"
+            "@has ld.global.L1::no_allocate.v2.u32 {%0, %1}, [%2];\n}"
+            : "+r"(word.x), "+r"(word.y)
+            : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(has))
+            : "memory");
+    } else if constexpr (bytes == 4) {
+        asm volatile("{\n.reg .pred has;\nsetp.ne.s32 has, %2, 0;\n@has ld.global.L1::no_allocate.u32 %0, [%1];\n}"
+                     : "+r"(word)
+                     : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(has))
+                     : "memory");
     } else {
-#pragma unroll
-        for (int j = 0; j < N; ++j) x[j] = to_float(p[j]);
+        if (has) v = load_once<N>(p);
     }
 }
+
+/// As `store_once` where `has`.
+template <int N, class T>
+__device__ __forceinline__ void store_once_if(bool has, T* p, const Vec<T, N>& v) {
+    constexpr int bytes = sizeof(T) * N;
+    const auto& word = reinterpret_cast<const Word<bytes>&>(v);
+    if constexpr (bytes == 16) {
+        asm volatile(
+            "{\n.reg .pred has;\nsetp.ne.s32 has, %5, 0;\n@has st.global.cs.v4.u32 [%4], {%0, %1, %2, %3};\n}" ::"r"(
+                word.x),
+            "r"(word.y), "r"(word.z), "r"(word.w), "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(has))
+            : "memory");
+    } else if constexpr (bytes == 8) {
+        asm volatile(
+            "{\n.reg .pred has;\nsetp.ne.s32 has, %3, 0;\n@has st.global.cs.v2.u32 [%2], {%0, %1};\n}" ::"r"(word.x),
+            "r"(word.y), "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(has))
+            : "memory");
+    } else if constexpr (bytes == 4) {
+        asm volatile("{\n.reg .pred has;\nsetp.ne.s32 has, %2, 0;\n@has st.global.cs.u32 [%1], %0;\n}" ::"r"(word),
+                     "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(has))
+                     : "memory");
+    } else {
+        if (has) store_once(p, v);
+    }
+}
+
+/// As `load_part` where `has`; elsewhere `v` stays.
+template <int N, class T>
+__device__ __forceinline__ void load_part_if(bool has, Vec<T, N>& v, const T* p, bool aligned) {
+    if (aligned)
+        load_once_if(has, v, p);
+    else if (has)
+        v = load_part<N>(p, false);
+}
+/// As `store_once_anywhere` where `has`.
+template <class T, int N>
+__device__ __forceinline__ void store_once_anywhere_if(bool has, T* p, const float (&x)[N], bool aligned) {
+    if (aligned)
+        store_once_if(has, p, from_floats<T>(x));
+    else if (has)
+        store_once_anywhere(p, x, false);
+}
+
 /// Whether `load_shared_row` may take its vectors whole.
 template <int N, class T>
 __device__ __forceinline__ bool is_aligned_for(const T* p) {
@@ -89,6 +146,49 @@ __device__ __forceinline__ void restate(Vec<T, N>& v, unsigned zero) {
             unsigned& word = reinterpret_cast<unsigned*>(&v)[i];
             word = PASS % 2 == 1 ? word ^ zero : word + zero;
         }
+    }
+}
+
+/// As `load_readonly` where `has`; elsewhere `v` stays.
+template <int N, class T>
+__device__ __forceinline__ void load_readonly_if(bool has, Vec<T, N>& v, const T* p) {
+    constexpr int bytes = sizeof(T) * N;
+    auto& word = reinterpret_cast<Word<bytes>&>(v);
+    if constexpr (bytes == 16) {
+        asm volatile("{\n.reg .pred has;\nsetp.ne.s32 has, %5, 0;\n@has ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];\n}"
+                     : "+r"(word.x), "+r"(word.y), "+r"(word.z), "+r"(word.w)
+                     : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(has)));
+    } else if constexpr (bytes == 8) {
+        asm volatile("{\n.reg .pred has;\nsetp.ne.s32 has, %3, 0;\n@has ld.global.nc.v2.u32 {%0, %1}, [%2];\n}"
+                     : "+r"(word.x), "+r"(word.y)
+                     : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(has)));
+    } else if constexpr (bytes == 4) {
+        asm volatile("{\n.reg .pred has;\nsetp.ne.s32 has, %2, 0;\n@has ld.global.nc.u32 %0, [%1];\n}"
+                     : "+r"(word)
+                     : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(has)));
+    } else {
+        if (has) v = load_readonly<N>(p);
+    }
+}
+
+/// Where `has`, N elements that many rows share, as floats; where they are wider than a load, as several. They are
+/// loaded where the call stands: moved before a barrier, they would hold their registers across it.
+template <int N, class T>
+__device__ __forceinline__ void load_shared_row(bool has, float (&x)[N], const T* p, bool aligned) {
+    constexpr int n = N * sizeof(T) > 16 ? 16 / sizeof(T) : N;
+    if (aligned) {
+#pragma unroll
+        for (int i = 0; i < N; i += n) {
+            Vec<T, n> v = splat<T, n>(0.0f);
+            load_readonly_if(has, v, p + i);
+            float part[n];
+            to_floats(v, part);
+#pragma unroll
+            for (int j = 0; j < n; ++j) x[i + j] = part[j];
+        }
+    } else {
+#pragma unroll
+        for (int j = 0; j < N; ++j) x[j] = has ? to_float(p[j]) : 0.0f;
     }
 }
 
@@ -167,10 +267,26 @@ struct MaxSumTotalLanes {
     }
 };
 
+/// A barrier of the threads of row threadIdx.y of a block, which the others need not reach. Its number is a constant,
+/// as a computed one would take all 16 that a block may have.
+template <int LANES, int ROWS, int ROW = 0>
+__device__ __forceinline__ void barrier_of_row() {
+    static_assert(ROWS < 16, "__syncthreads takes one of a block's 16 barriers");
+    if constexpr (ROWS == 1) {
+        __syncthreads();
+    } else if constexpr (ROW < ROWS) {
+        if (threadIdx.y == ROW)
+            asm volatile("bar.sync %0, %1;" ::"n"(ROW + 1), "n"(LANES) : "memory");
+        else
+            barrier_of_row<LANES, ROWS, ROW + 1>();
+    }
+}
+
 /// `value` combined over all threads of a row; each of them gets it. USE tells the calls of a kernel apart, from 0 in
 /// their order: each has its own slots, so there is one barrier a call. A call in a loop has TURNS 2, and says its
-/// `turn`, 0 or 1 in turns.
-template <int LANES, int ROWS, int CLUSTER, int USE, class Lanes, int TURNS = 1, class Value>
+/// `turn`, 0 or 1 in turns; where there is a cluster, its blocks have met before that loop. APART: the rows of a block
+/// do not call it at the same time.
+template <int LANES, int ROWS, int CLUSTER, int USE, class Lanes, int TURNS = 1, bool APART = false, class Value>
 __device__ __forceinline__ Value row_reduce(Value value, int rank = 0, int turn = 0) {
     constexpr int width = LANES < 32 ? LANES : 32;
     constexpr int warps = LANES / width;
@@ -178,16 +294,19 @@ __device__ __forceinline__ Value row_reduce(Value value, int rank = 0, int turn 
     if constexpr (warps > 1) {
         __shared__ Value slots[TURNS][ROWS][warps];
         if (threadIdx.x % 32 == 0) slots[turn][threadIdx.y][threadIdx.x / 32] = value;
-        __syncthreads();
+        if constexpr (APART)
+            barrier_of_row<LANES, ROWS>();
+        else
+            __syncthreads();
         value = Lanes::template over<warps>(slots[turn][threadIdx.y][threadIdx.x % warps]);
     }
     if constexpr (CLUSTER > 1) {
-        __shared__ Value peers[CLUSTER];
-        if constexpr (USE == 0) cluster_wait<CLUSTER>();
-        if (threadIdx.x < CLUSTER) store_remote(&peers[rank], threadIdx.x, value);
+        __shared__ Value peers[TURNS][CLUSTER];
+        if constexpr (USE == 0 && TURNS == 1) cluster_wait<CLUSTER>();
+        if (threadIdx.x < CLUSTER) store_remote(&peers[turn][rank], threadIdx.x, value);
         cluster_arrive<CLUSTER>();
         cluster_wait<CLUSTER>();
-        value = Lanes::template over<CLUSTER>(peers[threadIdx.x % CLUSTER]);
+        value = Lanes::template over<CLUSTER>(peers[turn][threadIdx.x % CLUSTER]);
     }
     return value;
 }

@@ -67,10 +67,8 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) {
         raw_y[i] = raw_dy[i] = splat<T, VEC>(0.0f);
-        if (part.has(i)) {
-            raw_y[i] = load_once<VEC>(y + part.column(i));
-            raw_dy[i] = load_part<VEC>(dy + part.column(i), dy_fits);
-        }
+        load_once_if(part.has(i), raw_y[i], y + part.column(i));
+        load_part_if(part.has(i), raw_dy[i], dy + part.column(i), dy_fits);
     }
 
     // 2. The row's sum.
@@ -94,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
         to_floats(raw_dy[i], value_dy);
 #pragma unroll
         for (int j = 0; j < VEC; ++j) value_dy[j] = gradient(value_y[j], value_dy[j], sum);
-        if (part.has(i)) store_once_anywhere(dx + part.column(i), value_dy, dx_fits);
+        store_once_anywhere_if(part.has(i), dx + part.column(i), value_dy, dx_fits);
     }
     if (RAGGED && part.has_single) dx[part.single] = from_float<T>(gradient(single_y, single_dy, sum));
 }

@@ -4,7 +4,7 @@
 // launch  grid = min(rows, 2^31 - 1), block = THREADS, no dynamic shared memory
 // needs   THREADS a power of two, 32 or more; cols + THREADS * VEC * UNROLL < 2^31
 // source  online normaliser, Milakov & Gimelshein 2018, algorithm 3, with one rescaling a batch of loads
-#include "common.cuh"
+#include "row_tiles.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
 #endif
@@ -12,53 +12,52 @@
 #define T __nv_bfloat16
 #endif
 #ifndef THREADS
-#define THREADS 512  // threads a block; a block owns a row
+#define THREADS 512  // threads a block
 #endif
 #ifndef VEC
 #define VEC 8  // elements a load
 #endif
 #ifndef UNROLL
-#define UNROLL 4  // loads in flight
+#define UNROLL 2  // loads of a tile
+#endif
+#ifndef STAGED
+#define STAGED 0  // 1: a row stays in shared memory, where those to come arrive meanwhile (sm_80)
+#endif
+#ifndef RAGGED
+#define RAGGED 1  // 0: rows are made of whole, aligned vectors
+#endif
+#ifndef CLUSTER
+#define CLUSTER 1  // blocks a row (sm_90)
+#endif
+#ifndef BLOCKS
+#define BLOCKS 1  // blocks that shall fit a multiprocessor
 #endif
 
-constexpr int warps = THREADS / 32;
-constexpr int step = THREADS * VEC;
+using Tiles = RowTiles<STAGED, T, THREADS, VEC, UNROLL, RAGGED, CLUSTER>;
+using Part = Tiles::Part;
+extern __shared__ uint4 shared[];
 
-/// UNROLL vectors from column `c` on, a step apart, as floats; -inf stands where the row has ended.
-__device__ __forceinline__ void load_batch(float (&value)[UNROLL][VEC], const T* x, int c, int cols) {
-    Vec<T, VEC> raw[UNROLL];
-#pragma unroll
-    for (int i = 0; i < UNROLL; ++i) {
-        raw[i] = splat<T, VEC>(minus_infinity);
-        if (c + i * step < cols) raw[i] = load<VEC>(x + c + i * step);
-    }
-#pragma unroll
-    for (int i = 0; i < UNROLL; ++i) to_floats(raw[i], value[i]);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS)
-    softmax_two_pass(const T* x, T* y, long long rows, int cols, long long ldx, long long ldy) {
-    __shared__ MaxSum slots[warps];
-    const int first = static_cast<int>(threadIdx.x) * VEC;
-    for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
-        // 1. Each thread folds its batches into a running maximum and sum, starting with at most one of the elements
-        //    that are outside of whole vectors.
-        const RowParts parts = row_parts<VEC>(x + row * ldx, cols);
-        const T* const from = x + row * ldx + parts.head;
-        T* const to = y + row * ldy + parts.head;
-        const int t = static_cast<int>(threadIdx.x);
-        const int single = t < parts.head ? t - parts.head : parts.body + t - parts.head;
-        const bool has_single = t < parts.head + parts.tail;
-
-        MaxSum mine;
-        if (has_single) {
-            mine.max = to_float(from[single]);
-            mine.sum = exp_natural(mine.max - pivot(mine.max));
-        }
-        int c = first;
-        for (; c < parts.body; c += UNROLL * step) {
-            float value[UNROLL][VEC];
-            load_batch(value, from, c, parts.body);
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    softmax_two_pass(const T* x, T* y, long long rows, int cols, long long ldx, long long ldy, int ring) {
+    cluster_arrive<CLUSTER>();
+    cluster_wait<CLUSTER>();
+    const int rank = blockIdx.x % CLUSTER, step = gridDim.x / CLUSTER;
+    long long row = blockIdx.x / CLUSTER;
+    Tiles tiles{x, row, step, rows, ldx, cols, rank, shared, ring};
+    for (int k = 0; STAGED && k < ring; ++k) tiles.load_next();
+    for (int turn = 0; row < rows; row += step, turn ^= 1) {
+        // 1. Each thread folds its tiles into a running maximum and sum, starting with its single element.
+        const T* const from = x + row * ldx;
+        T* const to = y + row * ldy;
+        const Part part{from, cols, rank};
+        tiles.start(from);
+        float single = minus_infinity;
+        if (part.has_single) single = to_float(from[part.single]);
+        MaxSum mine{single, exp_natural(single - pivot(single))};
+        float value[UNROLL][VEC];
+        for (int tile = 0; tile < part.tiles(); ++tile) {
+            tiles.await(tile);
+            tiles.read(value, part, tile, minus_infinity);
             float max = mine.max;
 #pragma unroll
             for (int i = 0; i < UNROLL * VEC; ++i) max = fmaxf(max, value[i / VEC][i % VEC]);
@@ -69,25 +68,22 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
 
         // 2. The block agrees on the row's.
-        mine = warp_combine(mine);
-        if (threadIdx.x % 32 == 0) slots[threadIdx.x / 32] = mine;
-        __syncthreads();
-        const MaxSum total = warp_combine<warps>(slots[threadIdx.x % warps]);
-        const float scale = 1.0f / total.sum;
+        const MaxSum total = row_reduce<THREADS, 1, CLUSTER, 0, MaxSumLanes, 2>(mine, rank, turn);
+        const float max = pivot(total.max), scale = 1.0f / total.sum;
 
-        // 3. Normalise and store, from the row's end: what was read last is the likeliest to be in the cache still.
-        const bool aligned = is_aligned<VEC>(to);
-        if (has_single) to[single] = from_float<T>(exp_natural(to_float(from[single]) - pivot(total.max)) * scale);
-        for (c -= UNROLL * step; c >= 0; c -= UNROLL * step) {
-            float value[UNROLL][VEC];
-            load_batch(value, from, c, parts.body);
+        // 3. Normalise and store.
+        const bool aligned = part.fits(to);
+        if (part.has_single) to[part.single] = from_float<T>(exp_natural(single - max) * scale);
+        for (int k = 0; k < part.tiles(); ++k, tiles.release()) {
+            const int tile = Tiles::in_last_pass(k, part.tiles());
+            tiles.read(value, part, tile, minus_infinity);
 #pragma unroll
             for (int i = 0; i < UNROLL; ++i) {
 #pragma unroll
-                for (int j = 0; j < VEC; ++j) value[i][j] = exp_natural(value[i][j] - pivot(total.max)) * scale;
-                if (c + i * step < parts.body) store_once_anywhere(to + c + i * step, value[i], aligned);
+                for (int j = 0; j < VEC; ++j) value[i][j] = exp_natural(value[i][j] - max) * scale;
+                store_once_anywhere_if(part.has(i, tile * Part::tile), to + part.column(i, tile * Part::tile), value[i],
+                                       aligned);
             }
         }
-        __syncthreads();  // the slots are free for the next row
     }
 }

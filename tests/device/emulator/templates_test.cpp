@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "autotune/error.h"
 #include "tests/device/emulator/template_run.h"
 
@@ -163,6 +165,48 @@ std::vector<Case> cases() {
     for (const char* const op : {"log_softmax", "cross_entropy", "layernorm"})
         all.push_back({"sm_90", op, {{"rows", number(2)}, {"cols", number(16384)}, {"dtype", text("f32")}}});
     return all;
+}
+
+// Goal: a ring of tiles in shared memory is right when it is gone round, by rows whose parts start anywhere.
+// Method: clusters of four, of which an H100 is given thirty at a time, so each has five rows; its ring has three.
+TEST(StagedRows, FollowOneAnotherThroughTheRing) {
+    if (const std::string trouble = no_compiler(); !trouble.empty()) GTEST_SKIP() << trouble;
+    for (const auto& [op, cols, more] : std::vector<std::tuple<std::string, std::int64_t, Fields>>{
+             {"softmax", 8203, {}},
+             {"log_softmax", 8203, {}},
+             {"cross_entropy", 8203, {}},
+             {"softmax_backward", 8200, {}},
+             {"layernorm", 8203, {{"stats", true}}},
+             {"rmsnorm", 8203, {{"out", std::string{"e4m3"}}}}}) {
+        Fields fields{{"rows", std::int64_t{150}}, {"cols", cols}, {"dtype", std::string{"f32"}}};
+        fields.insert(fields.end(), more.begin(), more.end());
+        TemplateRun run{"sm_90", op, fields};
+        const Config config = config_from_text("staged CLUSTER=4 THREADS=512 VEC=4 UNROLL=1 RAGGED=" +
+                                               std::string{cols % 4 == 0 ? "false" : "true"} + " BLOCKS=1");
+        ASSERT_EQ(run.instance().objection(config), std::nullopt) << op;
+        const Outcome outcome = run.trial(config);
+        EXPECT_TRUE(outcome.ok()) << op << ": " << info(outcome.ending).words << ": " << outcome.reason << "\n"
+                                  << outcome.log;
+    }
+}
+
+// Goal: the backward pass of a norm, whose rows of a block go on apart, is right when each has several.
+TEST(StagedRows, OfABlockGoOnApart) {
+    if (const std::string trouble = no_compiler(); !trouble.empty()) GTEST_SKIP() << trouble;
+    for (const bool dh : {false, true}) {
+        TemplateRun run{
+            "sm_80",
+            "layernorm_backward",
+            {{"rows", std::int64_t{1301}}, {"cols", std::int64_t{1000}}, {"dtype", std::string{"bf16"}}, {"dh", dh}}};
+        for (const char* const text : {"fused LANES=64 ROWS=4 VEC=8 CHUNKS=2 STAGES=2 BLOCKS=1",
+                                       "fused LANES=128 ROWS=2 VEC=8 CHUNKS=1 STAGES=4 BLOCKS=1"}) {
+            const Config config = config_from_text(text);
+            ASSERT_EQ(run.instance().objection(config), std::nullopt) << text;
+            const Outcome outcome = run.trial(config);
+            EXPECT_TRUE(outcome.ok()) << text << ": " << info(outcome.ending).words << ": " << outcome.reason << "\n"
+                                      << outcome.log;
+        }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Templates, testing::ValuesIn(cases()), name_of);
