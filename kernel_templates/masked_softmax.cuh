@@ -21,8 +21,18 @@ struct MoreOf<Mask::add, T> {
     using Type = T;
 };
 
-/// The logits of one row, for powers of 2: log2(e) * (scale * x, + add), and -inf where a key is masked or beyond what a
-/// causal row sees.
+/// The n-th row to be worked on, of [batch, heads, queries]; those beyond the last stay beyond. Where something is
+/// added, the rows of all batches that share it come one after the other: it is read from memory once, not once a
+/// batch.
+template <Mask mask>
+__device__ __forceinline__ long long row_in_order(long long n, long long rows, int batches, int heads, int queries) {
+    if (mask != Mask::add || n >= rows) return n;
+    const long long shared = quotient(n, batches);
+    return (n - shared * batches) * heads * queries + shared;
+}
+
+/// The logits of one row, for powers of 2: log2(e) * (scale * x, + add), and -inf where a key is masked or beyond what
+/// a causal row sees.
 template <Mask mask, bool CAUSAL, class T>
 struct MaskedRow {
     const unsigned char* keep = nullptr;

@@ -44,11 +44,12 @@
 #endif
 
 extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
-    masked_softmax_rows(const T* x, const void* mask, T* y, long long rows, int heads, int queries, int keys,
-                        float scale) {
+    masked_softmax_rows(const T* x, const void* mask, T* y, long long rows, int batches, int heads, int queries,
+                        int keys, float scale) {
     cluster_arrive<CLUSTER>();
     const int rank = blockIdx.x % CLUSTER;
-    const long long row = static_cast<long long>(blockIdx.x / CLUSTER) * ROWS + threadIdx.y;
+    const long long row = row_in_order<Mask::MASK>(static_cast<long long>(blockIdx.x / CLUSTER) * ROWS + threadIdx.y,
+                                                   rows, batches, heads, queries);
     x += row * keys;
     y += row * keys;
     using Masked = MaskedRow<Mask::MASK, CAUSAL, T>;
@@ -62,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) {
         raw[i] = splat<T, VEC>(0.0f);
-        if (part.has(i) && part.column(i) < masked.visible) raw[i] = load_once<VEC>(x + part.column(i));
+        load_once_if(part.has(i) && part.column(i) < masked.visible, raw[i], x + part.column(i));
         if (part.has(i)) more[i] = masked.load_more<VEC>(part.column(i), mask_fits);
     }
     float single = minus_infinity;
@@ -106,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     for (int i = 0; i < CHUNKS; ++i) {
 #pragma unroll
         for (int j = 0; j < VEC; ++j) value[i][j] *= share;
-        if (part.has(i)) store_once_anywhere(y + part.column(i), value[i], y_fits);
+        store_once_anywhere_if(part.has(i), y + part.column(i), value[i], y_fits);
     }
     if (RAGGED && part.has_single) y[part.single] = from_float<T>(single * share);
 }

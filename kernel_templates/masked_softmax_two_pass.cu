@@ -57,10 +57,11 @@ __device__ __forceinline__ void load_tile(float (&value)[UNROLL][VEC], const T* 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    masked_softmax_two_pass(const T* x, const void* mask, T* y, long long rows, int heads, int queries, int keys,
-                            float scale) {
+    masked_softmax_two_pass(const T* x, const void* mask, T* y, long long rows, int batches, int heads, int queries,
+                            int keys, float scale) {
     int turn = 0;
-    for (long long row = blockIdx.x; row < rows; row += gridDim.x, turn ^= 1) {
+    for (long long n = blockIdx.x; n < rows; n += gridDim.x, turn ^= 1) {
+        const long long row = row_in_order<Mask::MASK>(n, rows, batches, heads, queries);
         // 1. Each thread folds its tiles into a running maximum and sum, starting with its single element.
         const T* const from = x + row * keys;
         T* const to = y + row * keys;

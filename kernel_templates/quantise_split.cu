@@ -5,7 +5,7 @@
 // partial  float, [groups, parts]
 // launch   quantise_amax   grid = groups * parts, block = THREADS
 //          quantise_apply  grid = groups * ceil(size / (THREADS * VEC * UNROLL)), block = THREADS
-// needs    size % VEC == 0, part % VEC == 0
+// needs    size % VEC == 0
 #include "narrow.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
@@ -41,19 +41,21 @@ __device__ __forceinline__ float block_max(float mine) {
     return warp_max<warps>(slots[threadIdx.x % warps]);
 }
 
-// 1. The largest magnitude of each part.
+// 1. The largest magnitude of each part, which is a block's tiles, far apart: blocks go through a group from its start
+// to its end together.
 extern "C" __global__ void __launch_bounds__(THREADS)
-    quantise_amax(const T* x, float* partial, long long size, long long part, int parts) {
-    const long long group = blockIdx.x / parts, first = blockIdx.x % parts * part;
-    const long long length = min(part, size - first);
-    x += group * size + first;
+    quantise_amax(const T* x, float* partial, long long size, int parts) {
+    const long long group = blockIdx.x / parts;
+    const int part = static_cast<int>(blockIdx.x % parts);
+    x += group * size;
     Magnitude<T, VEC> mine;
-    for (long long c = threadIdx.x * VEC; c < length; c += UNROLL * step) {
+    for (long long c = static_cast<long long>(part) * (UNROLL * step) + threadIdx.x * VEC; c < size;
+         c += static_cast<long long>(parts) * (UNROLL * step)) {
         Vec<T, VEC> raw[UNROLL];
 #pragma unroll
         for (int i = 0; i < UNROLL; ++i) {
             raw[i] = splat<T, VEC>(0.0f);
-            if (c + i * step < length) raw[i] = load_vector<VEC, ALIGNED != 0>(x + c + i * step);
+            if (c + i * step < size) raw[i] = load_vector<VEC, ALIGNED != 0>(x + c + i * step);
         }
 #pragma unroll
         for (int i = 0; i < UNROLL; ++i) mine.take(raw[i]);
@@ -62,9 +64,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     if (threadIdx.x == 0) partial[blockIdx.x] = amax;
 }
 
-// 2. The group's scale from its parts, again in each block; what was read last is the likeliest to be in the cache
-// still,
-//    so blocks go from the end.
+// 2. The group's scale from its parts, again in each block. What was read last is in the cache still, so blocks go from
+// the end.
 extern "C" __global__ void __launch_bounds__(THREADS)
     quantise_apply(const T* x, unsigned char* q, float* scale, const float* partial, long long size, int parts) {
     const unsigned block = gridDim.x - 1 - blockIdx.x;
