@@ -257,9 +257,7 @@ __device__ __forceinline__ float exp_binary(float x) {
 /// e to the power x, good to 2^-22 and |x| * 2^-23; below 2^-126 it is 0, which saves a quarter of a softmax's
 /// instructions. The difference to a maximum is taken before the scaling, not fused with it, so that exp_natural(0) is
 /// exactly 1 and a large maximum costs nothing.
-__device__ __forceinline__ float exp_natural(float x) {
-    return exp_binary(x * log2_e);
-}
+__device__ __forceinline__ float exp_natural(float x) { return exp_binary(x * log2_e); }
 
 struct MaxSum {
     float max = minus_infinity;
@@ -269,6 +267,12 @@ struct MaxSum {
 /// What to subtract before exp: `max`, or 0 while everything seen is -inf (-inf - -inf would be NaN). A sum of 0
 /// remains then, and a softmax that divides by it gives NaN, as it should for a row of nothing but -inf.
 __device__ __forceinline__ float pivot(float max) { return max == minus_infinity ? 0.0f : max; }
+
+/// With the exponential of one element more.
+__device__ __forceinline__ MaxSum with_one(MaxSum mine, float x) {
+    const float max = fmaxf(mine.max, x);
+    return {max, mine.sum * exp_natural(mine.max - pivot(max)) + exp_natural(x - pivot(max))};
+}
 
 /// Over each group of WIDTH neighbouring lanes: one exp a lane, where combining pairs step by step takes two each.
 /// BINARY: the sums are of powers of 2.

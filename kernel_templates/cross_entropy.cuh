@@ -11,10 +11,13 @@ template <class T, class Label>
 struct Target {
     long long label;
     bool ignored, wrong;
-    float at_label;  // the label's logit
+    T logit;  // the label's, as loaded: a conversion would wait for it
     __device__ __forceinline__ Target(const T* x, Label label_, int cols, long long ignore)
-        : label{label_}, ignored{label == ignore}, wrong{!ignored && (label < 0 || label >= cols)}, at_label{0.0f} {
-        if (!ignored && !wrong) at_label = to_float(x[label]);
+        : label{label_},
+          ignored{label == ignore},
+          wrong{!ignored && (label < 0 || label >= cols)},
+          logit{from_float<T>(0.0f)} {
+        if (!ignored && !wrong) logit = x[label];
     }
     __device__ __forceinline__ float loss(const MaxSumTotal& all, int cols, float smoothing) const {
         if (ignored) return 0.0f;
@@ -22,7 +25,7 @@ struct Target {
         const float lse = logf(all.exps.sum), max = pivot(all.exps.max);
         // Without smoothing the mean has no part, even where it is infinite.
         const float smooth = smoothing == 0.0f ? 0.0f : smoothing * (all.total / static_cast<float>(cols) - max);
-        return lse - (1.0f - smoothing) * (at_label - max) - smooth;
+        return lse - (1.0f - smoothing) * (to_float(logit) - max) - smooth;
     }
 };
 
@@ -44,7 +47,7 @@ struct RowGradient {
         everywhere = scale * smoothing / static_cast<float>(cols);
         if (target.wrong) return;
         label = static_cast<int>(target.label);
-        at_label = of(target.at_label) - scale * (1.0f - smoothing);
+        at_label = of(to_float(target.logit)) - scale * (1.0f - smoothing);
     }
     __device__ __forceinline__ float of(float logit) const {
         return fmaf(exp_natural(logit - max), share, -everywhere);

@@ -60,7 +60,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     for (int k = 0; STAGED && k < ring; ++k) tiles.load_next();
     LABEL next_label = row < rows ? label[row] : 0;
     for (int turn = 0; row < rows; row += step, turn ^= 1) {
-        // 1. Each thread folds its tiles into a running maximum and sums, starting with its single element.
+        // 1. Each thread folds its tiles into a running maximum and sums, and takes its single element, which was under
+        // way meanwhile, in the end.
         const T* const from = x + row * ldx;
         T* const to = dx + row * lddx;
         const Part part{from, cols, rank};
@@ -69,10 +70,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         tiles.start(from);
         float single = minus_infinity;
         MaxSumTotal mine;
-        if (part.has_single) {
-            single = to_float(from[part.single]);
-            mine = {{single, exp_natural(single - pivot(single))}, single};
-        }
+        if (part.has_single) single = to_float(from[part.single]);
         float value[UNROLL][VEC];
         for (int tile = 0; tile < part.tiles(); ++tile) {
             tiles.await(tile);
@@ -94,6 +92,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
                 }
             }
         }
+        mine.exps = with_one(mine.exps, single);
+        if (part.has_single) mine.total += single;
 
         // 2. The row's, and its loss. Every thread has read its label's logit by then, which dx may replace.
         const MaxSumTotal all = row_reduce<THREADS, 1, CLUSTER, 0, MaxSumTotalLanes, 2>(mine, rank, turn);

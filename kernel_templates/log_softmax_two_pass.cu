@@ -46,14 +46,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     Tiles tiles{x, row, step, rows, ldx, cols, rank, shared, ring};
     for (int k = 0; STAGED && k < ring; ++k) tiles.load_next();
     for (int turn = 0; row < rows; row += step, turn ^= 1) {
-        // 1. Each thread folds its tiles into a running maximum and sum, starting with its single element.
+        // 1. Each thread folds its tiles into a running maximum and sum, and takes its single element, which was under
+        // way meanwhile, in the end.
         const T* const from = x + row * ldx;
         T* const to = y + row * ldy;
         const Part part{from, cols, rank};
         tiles.start(from);
         float single = minus_infinity;
         if (part.has_single) single = to_float(from[part.single]);
-        MaxSum mine{single, exp_natural(single - pivot(single))};
+        MaxSum mine;
         float value[UNROLL][VEC];
         for (int tile = 0; tile < part.tiles(); ++tile) {
             tiles.await(tile);
@@ -66,6 +67,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #pragma unroll
             for (int i = 0; i < UNROLL * VEC; ++i) mine.sum += exp_natural(value[i / VEC][i % VEC] - pivot(max));
         }
+        mine = with_one(mine, single);
 
         // 2. The block agrees on the row's.
         const MaxSum total = row_reduce<THREADS, 1, CLUSTER, 0, MaxSumLanes, 2>(mine, rank, turn);

@@ -176,13 +176,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         const bool weights_fit = is_aligned_for<VEC>(weight + part.head);
         const bool bias_fits = BIAS && is_aligned_for<VEC>(bias + part.head);
 
-        // 1. Each thread combines the moments of its tiles, starting with its single element.
+        // 1. Each thread combines the moments of its tiles, and its single element, which was under way meanwhile.
         Moments mine{0.0f, 0.0f, 0.0f};
         float single = 0.0f;
-        if (part.has_single) {
-            single = from.load_single(part.single);
-            mine = {1.0f, MEAN ? single : 0.0f, MEAN ? 0.0f : single * single};
-        }
+        if (part.has_single) single = from.load_single(part.single);
         float value[UNROLL][VEC];
         for (int tile = 0; tile < part.tiles(); ++tile) {
             tiles.await(tile);
@@ -207,6 +204,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             }
             mine = combine(mine, these);
         }
+        if (part.has_single) mine = combine(mine, {1.0f, MEAN ? single : 0.0f, MEAN ? 0.0f : single * single});
 
         // 2. The row's.
         const Moments all = row_reduce<THREADS, 1, CLUSTER, 0, MomentsLanes, 2>(mine, rank, turn);
