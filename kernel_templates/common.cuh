@@ -222,6 +222,39 @@ __device__ __forceinline__ void store_once_anywhere(T* p, const float (&x)[N], b
     }
 }
 
+// ---- Maxima. NaN does not count.
+
+/// Of the pairs in two words.
+__device__ __forceinline__ unsigned greater_pair(const __half*, unsigned a, unsigned b) {
+    const __half2 made = __hmax2(reinterpret_cast<const __half2&>(a), reinterpret_cast<const __half2&>(b));
+    return reinterpret_cast<const unsigned&>(made);
+}
+__device__ __forceinline__ unsigned greater_pair(const __nv_bfloat16*, unsigned a, unsigned b) {
+    const __nv_bfloat162 made =
+        __hmax2(reinterpret_cast<const __nv_bfloat162&>(a), reinterpret_cast<const __nv_bfloat162&>(b));
+    return reinterpret_cast<const unsigned&>(made);
+}
+
+/// The largest of `max` and the elements; of 16-bit ones by pairs where the device can.
+template <class T, int N>
+__device__ __forceinline__ float greatest(float max, const Vec<T, N>& v) {
+#if __CUDA_ARCH__ >= 800
+    if constexpr (sizeof(T) == 2 && N >= 4) {
+        const unsigned* const words = reinterpret_cast<const unsigned*>(&v);
+        unsigned pair = words[0];
+#pragma unroll
+        for (int k = 1; k < N / 2; ++k) pair = greater_pair(v.lane, pair, words[k]);
+        const float2 both = unpack_pair(v.lane, pair);
+        return fmaxf(max, fmaxf(both.x, both.y));
+    }
+#endif
+    float x[N];
+    to_floats(v, x);
+#pragma unroll
+    for (int j = 0; j < N; ++j) max = fmaxf(max, x[j]);
+    return max;
+}
+
 // ---- Reductions over the lanes of a warp; every lane gets the result.
 
 /// Over each group of WIDTH neighbouring lanes, a power of two; `combine` is associative and commutative.

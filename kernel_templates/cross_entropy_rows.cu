@@ -75,11 +75,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     mine.exps.max = single;
     float value[VEC];
 #pragma unroll
-    for (int i = 0; i < CHUNKS; ++i) {
-        to_floats(raw[i], value);
-#pragma unroll
-        for (int j = 0; j < VEC; ++j) mine.exps.max = fmaxf(mine.exps.max, value[j]);
-    }
+    for (int i = 0; i < CHUNKS; ++i) mine.exps.max = greatest(mine.exps.max, raw[i]);
     if (RAGGED) mine.exps.sum = exp_natural(single - pivot(mine.exps.max));
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) {

@@ -60,11 +60,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     MaxSum mine{single, 0.0f};
     float value[VEC];
 #pragma unroll
-    for (int i = 0; i < CHUNKS; ++i) {
-        to_floats(raw[i], value);
-#pragma unroll
-        for (int j = 0; j < VEC; ++j) mine.max = fmaxf(mine.max, value[j]);
-    }
+    for (int i = 0; i < CHUNKS; ++i) mine.max = greatest(mine.max, raw[i]);
     if (RAGGED) mine.sum = exp_natural(single - pivot(mine.max));
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) {

@@ -186,16 +186,6 @@ __device__ __forceinline__ void store_vector(T* p, const Vec<T, N>& v) {
 
 // ---- Magnitudes. NaN does not count.
 
-__device__ __forceinline__ unsigned greater_pair(const __half*, unsigned a, unsigned b) {
-    const __half2 made = __hmax2(reinterpret_cast<const __half2&>(a), reinterpret_cast<const __half2&>(b));
-    return reinterpret_cast<const unsigned&>(made);
-}
-__device__ __forceinline__ unsigned greater_pair(const __nv_bfloat16*, unsigned a, unsigned b) {
-    const __nv_bfloat162 made =
-        __hmax2(reinterpret_cast<const __nv_bfloat162&>(a), reinterpret_cast<const __nv_bfloat162&>(b));
-    return reinterpret_cast<const unsigned&>(made);
-}
-
 /// The largest magnitude of vectors, folded in by pairs of 16-bit elements where the device can.
 template <class T, int N>
 struct Magnitude {

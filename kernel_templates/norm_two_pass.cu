@@ -159,6 +159,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     const int rank = blockIdx.x % CLUSTER, step = gridDim.x / CLUSTER;
     long long row = blockIdx.x / CLUSTER;
     Tiles tiles{x, row, step, rows, ldx, cols, rank, shared, ring};
+#pragma unroll 1
     for (int k = 0; STAGED && k < ring; ++k) tiles.load_next();
     for (int turn = 0; row < rows; row += step, turn ^= 1) {
         const Part part{x + row * ldx, cols, rank};

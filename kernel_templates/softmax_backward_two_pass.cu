@@ -55,6 +55,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     long long row = blockIdx.x / CLUSTER;
     Tiles tiles_y{y, row, step, rows, ldy, cols, rank, shared, ring, 0};
     Tiles tiles_dy{dy, row, step, rows, lddy, cols, rank, shared, ring, 1};
+#pragma unroll 1
     for (int k = 0; STAGED && k < ring; ++k) {
         tiles_y.load_next();
         tiles_dy.load_next();
