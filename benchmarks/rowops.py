@@ -51,7 +51,8 @@ def steps_of(works):
 # -- tuning: before this job has a context on the GPU, which would taint every measurement
 
 def tune(options, works):
-    """Tunes all, one process for each op. Returns (op, problem) -> summary, and op -> what went wrong."""
+    """Tunes all in one process, and what that has left, one process for each op. Returns (op, problem) -> summary, and
+    op -> what went wrong."""
     groups = {}
     for work in works + ([] if options.no_steps else steps_of(works)):
         text = ",".join(f"{k}={v}" for k, v in work.problem.items())
@@ -59,30 +60,40 @@ def tune(options, works):
         if text not in lines:
             lines.append(text)
     summaries, errors = {}, {}
-    for op, (problems, chain) in groups.items():
-        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-            file.write("".join(f"{op} {p}\n" for p in problems))
-            file.flush()
-            command = [options.autotune, "tune", "--problems", file.name, "--budget", options.budget, "--db", options.db, "--json",
-                       "--progress", "none", *(["--chain", chain] if chain else []), *shlex.split(options.tune_flags)]
-            done = subprocess.run(command, capture_output=True, text=True)
-        taken = []
-        for line in done.stdout.splitlines():
-            event = json.loads(line)
-            if event["event"] == "summary":
-                problem = match(problems, event["problem"])
-                summaries[(op, problem)] = event
-                taken.append(problem)
-                best, default = event.get("best"), event.get("default")
-                print(f"tuned {op} {problem}: {event['elapsed_s']:.1f} s, {event['tried']} of {event['valid']} configs" +
-                      (f", {best['time_us']:.2f} us" if best else ", none is right") +
-                      (f", default {default['time_us']:.2f}" if default else ""), flush=True)
-        left = [p for p in problems if p not in taken]
-        if left:
-            said = [line for line in done.stderr.splitlines() if line.strip()][-3:]
-            errors[op] = f"exit code {done.returncode}: {' | '.join(said)}"
-            print(f"error: {op} {'; '.join(left)} was not tuned: {errors[op]}", file=sys.stderr, flush=True)
+    left = lambda op: [p for p in groups[op][0] if (op, p) not in summaries]
+    run_tune(options, groups, summaries)
+    for op in groups:
+        if left(op):
+            said = run_tune(options, {op: (left(op), groups[op][1])}, summaries)
+        if left(op):
+            errors[op] = said
+            print(f"error: {op} {'; '.join(left(op))} was not tuned: {said}", file=sys.stderr, flush=True)
     return summaries, errors
+
+
+def run_tune(options, groups, summaries):
+    """One process for these. Adds to the summaries, and returns how it ended."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file, tempfile.TemporaryFile("w+") as notices:
+        file.write("".join(f"{op} {p}\n" for op, (problems, _) in groups.items() for p in problems))
+        file.flush()
+        chains = [word for _, chain in groups.values() if chain for word in ("--chain", chain)]
+        command = [options.autotune, "tune", "--problems", file.name, "--budget", options.budget, "--db", options.db, "--json",
+                   "--progress", "none", *chains, *shlex.split(options.tune_flags)]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=notices, text=True)
+        for line in child.stdout:
+            event = json.loads(line)
+            if event["event"] != "summary":
+                continue
+            op, best, default = event["op"], event.get("best"), event.get("default")
+            problem = match(groups[op][0], event["problem"])
+            summaries[(op, problem)] = event
+            print(f"tuned {op} {problem}: {event['elapsed_s']:.1f} s, {event['tried']} of {event['valid']:.0f} configs" +
+                  (f", {best['time_us']:.2f} us" if best else ", none is right") +
+                  (f", default {default['time_us']:.2f}" if default else ""), flush=True)
+        child.wait()
+        notices.seek(0)
+        said = [line for line in notices.read().splitlines() if line.strip()][-3:]
+        return f"exit code {child.returncode}: {' | '.join(said)}"
 
 
 def match(texts, problem):
@@ -150,7 +161,7 @@ def watch(options, works):
         child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         lines = queue.Queue()
         threading.Thread(target=lambda: [lines.put(line) for line in child.stdout] + [lines.put(None)], daemon=True).start()
-        at, done, hung = start, False, False
+        at, started, done, hung = start, False, False, False
         while True:
             try:
                 line = lines.get(timeout=options.limit)
@@ -162,7 +173,7 @@ def watch(options, works):
                 break
             event = json.loads(line)
             if event["event"] == "started":
-                facts = event
+                facts, started = event, True
             elif event["event"] == "begins":
                 at = event["index"]
             elif event["event"] == "row":
@@ -172,6 +183,9 @@ def watch(options, works):
             done = done or event["event"] == "done"
         child.wait()
         if done:
+            break
+        if not started:
+            print(f"error: the process that holds the GPU does not start (exit code {child.returncode})", file=sys.stderr)
             break
         if at < len(works) and at not in rows:
             why = f"hung for {options.limit} s" if hung else f"ended its process with {child.returncode}"
@@ -312,6 +326,9 @@ def main():
         for work in works:
             print(f"{work.chain or work.op} {work.problem_text}: {work.bytes / 2 ** 20:.2f} MiB; " + ", ".join(work.contenders()))
         return 0
+    if not os.access(options.autotune, os.X_OK) or not os.path.exists(options.library):
+        print(f"error: there is no {options.autotune} or no {options.library}: make gpu-build makes them", file=sys.stderr)
+        return 1
     from beside import cub
     folder = tempfile.mkdtemp()
     options.db = options.db or os.path.join(folder, "rowops.db")
