@@ -43,7 +43,7 @@ gpu-build: setup  ## programs in build/gpu that need only the C library: to carr
 	@strip $$(find build/gpu/bin -type f) build/gpu/lib/libautotune.so
 	@du -chL build/gpu/bin build/gpu/lib/libautotune.so
 
-gpu-test: ## on a machine with a GPU: the test programs, then compute-sanitizer on small shapes
+gpu-test: ## on a machine with a GPU: the test programs, compute-sanitizer on small shapes, then every op beyond 2^31 elements
 	@scripts/gpu_test.sh $(BUILD)
 
 gpu-tune: ## on a machine with a GPU: tunes every op at each type and checks what was stored (about 6 minutes)

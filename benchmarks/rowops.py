@@ -258,7 +258,7 @@ def summarise(rows, facts, summaries, tuning_s, options):
         print(text + f"; gain over the default: geometric mean {geometric_mean(gains):.3f}, most {max(gains, default=float('nan')):.2f}")
     failed = [r for r in rows if "us" not in r]
     print(f"{len(timed)} timed, {sum('wrong' in r and bool(r['wrong']) for r in rows)} wrong, {len(failed)} without a time; tuning took {tuning_s:.0f} s for {len(summaries)} problems, budget {options.budget} each")
-    return bool(failed)
+    return bool(failed) or not timed
 
 
 def shorter(problem):

@@ -9,9 +9,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 if [[ ${ONLY:-dispatcher} == dispatcher ]]; then "$bin/dispatch_gpu_bench"; fi
 if [[ ${ONLY:-} == dispatcher ]]; then exit; fi
+failed=0
 if [[ ${ONLY:-rowops} == rowops ]]; then
   # shellcheck disable=SC2086  # words
-  python3 benchmarks/rowops.py --autotune "$bin/autotune" --budget "${BUDGET:-4s}" --db "$work/rowops.db" ${ROWOPS:-}
+  python3 benchmarks/rowops.py --autotune "$bin/autotune" --budget "${BUDGET:-4s}" --db "$work/rowops.db" ${ROWOPS:-} || failed=1
 fi
-if [[ ${ONLY:-} == rowops ]]; then exit; fi
-python3 benchmarks/beside_libraries.py --autotune "$bin/autotune" --budget "${BUDGET:-20s}" --db "$work/bench.db" ${ONLY:+--only "$ONLY"}
+if [[ ${ONLY:-} == rowops ]]; then exit $failed; fi
+python3 benchmarks/beside_libraries.py --autotune "$bin/autotune" --budget "${BUDGET:-20s}" --db "$work/bench.db" ${ONLY:+--only "$ONLY"} || failed=1
+exit $failed

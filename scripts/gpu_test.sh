@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# scripts/gpu_test.sh BUILD: the test programs that need a GPU, then compute-sanitizer on small shapes; a table comes
-# last. Runs the programs themselves: neither CMake nor the place where they were built is needed. ONLY (a pattern)
+# scripts/gpu_test.sh BUILD: the test programs that need a GPU, then compute-sanitizer on small shapes, then every op
+# beyond 2^31 elements (scripts/gpu_large.sh); a table comes last. Runs the programs themselves: neither CMake nor the place where they were built is needed. ONLY (a pattern)
 # narrows, LIMIT (300) is the seconds that one line may take, TOOLS (memcheck racecheck) are compute-sanitizer's, LOGS
 # is a folder that keeps what they said.
 set -uo pipefail
@@ -83,6 +83,7 @@ SHAPES
 else
   table+=("compute-sanitizer is not here, so nothing ran under it")
 fi
+LIMIT=900 run large env LIMIT=120 ONLY=. scripts/gpu_large.sh "$1"
 echo
 printf '%s\n' "${table[@]}"
 exit $failed

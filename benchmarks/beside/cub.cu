@@ -1,5 +1,5 @@
-// CUB's device-wide algorithms as plain functions, for benchmarks/rowops.py: each says with temp = nullptr how many bytes
-// it needs, and returns a cudaError_t.
+// CUB's device-wide algorithms as plain functions, for benchmarks/rowops.py: each says with temp = nullptr how many
+// bytes it needs, and returns a cudaError_t.
 //
 // build  nvcc -O3 -std=c++17 -arch=native -shared -Xcompiler -fPIC cub.cu -o libbeside_cub.so
 #include <cuda_bf16.h>
