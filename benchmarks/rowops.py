@@ -30,7 +30,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 def load_works(options):
     """Needs PyTorch, and no GPU yet."""
     from beside import chain_works, row_ops
-    works = row_ops.row_ops(options.kernels, options.liger, options.cub) + chain_works.chains(options.kernels)
+    works = row_ops.row_ops(options.kernels, options.liger, options.cub) + chain_works.chains(options.kernels, options.liger)
     for place, work in enumerate(works):
         work.place = place
     works = [w for w in works if not options.only or w.op in options.only or ("chains" in options.only and w.chain)]

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # scripts/gpu_test.sh BUILD: the test programs that need a GPU, then compute-sanitizer on small shapes, then every op
-# beyond 2^31 elements (scripts/gpu_large.sh); a table comes last. Runs the programs themselves: neither CMake nor the place where they were built is needed. ONLY (a pattern)
-# narrows, LIMIT (300) is the seconds that one line may take, TOOLS (memcheck racecheck) are compute-sanitizer's, LOGS
-# is a folder that keeps what they said.
+# beyond 2^31 elements (scripts/gpu_large.sh); a table comes last. Runs the programs themselves: neither CMake nor the
+# place where they were built is needed. ONLY (a pattern) narrows, LIMIT (300) is the seconds that one line may take,
+# TOOLS (memcheck racecheck) are compute-sanitizer's, LOGS is a folder that keeps what they said.
 set -uo pipefail
 bin=$(realpath "$1")/bin
 cd "$(dirname "$0")/.." || exit 1

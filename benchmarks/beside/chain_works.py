@@ -10,7 +10,7 @@ STEPS = {"add_row": "add_row = x + bias", "add_two": "add_two = a + b", "times":
 P = 0.25
 
 
-def chains(kernels):
+def chains(kernels, liger):
     size = (16384, 4096)
     made = []
 
@@ -30,6 +30,8 @@ def chains(kernels):
                 rest = [t[n] for n in names[1:]] + [None, None]
                 return kernels.chain(kind, t[names[0]], t["y"], rest[0], rest[1], p=P)
             others["triton"] = triton
+        if liger and kind == "silu_mul":
+            others["liger"] = lambda t: liger.swiglu.swiglu_forward(t[names[0]], t[names[1]])[2]
         made.append(Work(name, problem, tensors, function, scalars=list(scalars), others=others, chain=f"{name} = {expression}",
                          steps=[step(*s) for s in steps], check=dropped_check(function, dropped) if dropped else None, quick=quick))
 
