@@ -292,7 +292,8 @@ def arguments():
     options.rounds = options.rounds or (5 if options.quick else 9)
     options.only = [name for name in options.only.split(",") if name]
     options.until = options.until or time.time() + options.seconds
-    options.kernels, options.liger = beside_modules()
+    # The process that tunes does not import what might open the GPU.
+    options.kernels, options.liger = beside_modules() if options.worker or options.list else (None, None)
     options.cub = None
     if options.cub_library:
         from beside.cub import Cub
