@@ -11,8 +11,10 @@
 
 #include "autotune/error.h"
 #include "tools/format.h"
+#include "tools/interrupt.h"
 #include "tools/json_events.h"
 #include "tools/subcommands.h"
+#include "tuner/model/suggest.h"
 #include "tuner/replay/transfer.h"
 
 namespace autotune {
@@ -20,19 +22,34 @@ namespace {
 
 using ReplayMaker = std::function<std::unique_ptr<Strategy>(std::uint64_t seed)>;
 
-/// Seeds from the request's own upwards, a thread a core.
-std::vector<ReplayRun> replay_seeds(const RecordedSpace& space, const ReplayMaker& make, const Request& request) {
+/// Seeds from the request's own upwards, a thread a core. Throws Error{interrupted} after a signal.
+std::vector<ReplayRun> replay_seeds(const RecordedSpace& space, const ReplayMaker& make, const Request& request,
+                                    Console& console) {
     std::vector<ReplayRun> runs(request.seeds);
-    std::atomic<std::size_t> next = 0;
-    const auto work = [&] {
-        for (std::size_t i = next++; i < runs.size(); i = next++)
-            runs[i] = replay(space, *make(request.seed + i), request.evaluations);
+    std::atomic<std::size_t> next = 0, done = 0;
+    std::atomic<bool> stop = false;
+    const auto stop_requested = [&] { return stop || (stop = interrupted() != 0); };
+    const auto show = [&] {
+        const auto share = static_cast<double>(done) / static_cast<double>(runs.size());
+        console.status({.op = space.name(), .tried = done, .total = runs.size(), .share_done = share});
+    };
+    const auto work = [&](bool shows) {
+        for (std::size_t i = next++; i < runs.size() && !stop_requested(); i = next++) {
+            if (shows) show();
+            runs[i] = replay(space, *make(request.seed + i), request.evaluations, 1, stop_requested);
+            if (!stop) ++done;
+        }
     };
     const std::size_t workers = request.workers ? request.workers : std::max(1u, std::thread::hardware_concurrency());
     std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < std::min(workers, runs.size()); ++i) threads.emplace_back(work);
-    work();
+    for (std::size_t i = 1; i < std::min(workers, runs.size()); ++i) threads.emplace_back(work, false);
+    work(true);
     threads.clear();
+    console.end_status();
+    if (stop)
+        throw Error{Error::Kind::interrupted,
+                    fmt::format("interrupted after {} of {}, which are too few to judge by", done.load(),
+                                format_count(runs.size(), "search", "searches"))};
     return runs;
 }
 
@@ -91,7 +108,12 @@ int run_replay(const Request& request, Console& console) {
     if (request.file.empty())
         throw Error{Error::Kind::usage, "replay needs the recorded space to search", "autotune help search"};
     const StrategyEntry* entry = strategy_named(request.strategy);
-    if (!entry) throw Error{Error::Kind::usage, fmt::format("there is no strategy '{}'", request.strategy)};
+    if (!entry) {
+        std::vector<std::string> names;
+        for (const StrategyEntry& row : strategies()) names.emplace_back(row.name);
+        throw Error{Error::Kind::usage, fmt::format("there is no strategy '{}'{}", request.strategy,
+                                                    remedy(request.strategy, names, "strategies"))};
+    }
     const RecordedSpace space = RecordedSpace::read(request.file);
     if (space.sorted_us().empty())
         throw Error{Error::Kind::nothing_found, fmt::format("no config of '{}' works", request.file)};
@@ -110,7 +132,7 @@ int run_replay(const Request& request, Console& console) {
             throw Error{Error::Kind::usage, fmt::format("the records of --with have no config of '{}'", request.file)};
         make = [&](std::uint64_t seed) { return make_guided_by(space.space(), seed, knowledge); };
     }
-    const std::vector<ReplayRun> runs = replay_seeds(space, make, request);
+    const std::vector<ReplayRun> runs = replay_seeds(space, make, request, console);
     const ReplayFigures figures = figures_of(space, runs, request.evaluations);
     if (console.json()) console.json_line(json_event("replay", replay_json(space, request, figures)));
     print_replay(space, request, figures, console);

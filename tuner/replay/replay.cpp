@@ -59,11 +59,12 @@ std::size_t budget_for(std::span<const double> ascending, double share) {
 
 }  // namespace
 
-ReplayRun replay(const RecordedSpace& space, Strategy& strategy, std::size_t evaluations, std::size_t window) {
+ReplayRun replay(const RecordedSpace& space, Strategy& strategy, std::size_t evaluations, std::size_t window,
+                 const std::function<bool()>& stop_requested) {
     ReplayRun run;
     std::deque<std::size_t> outstanding;
     double best_us = std::numeric_limits<double>::infinity();
-    while (run.best_us.size() < evaluations) {
+    while (run.best_us.size() < evaluations && !(stop_requested && stop_requested())) {
         const auto begin = std::chrono::steady_clock::now();
         const std::vector<std::size_t> asked = strategy.ask(window - outstanding.size());
         double own_ms = ms_since(begin);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -21,8 +22,10 @@ struct ReplayRun {
 };
 
 /// Searches until so many evaluations are done or the strategy is.
-/// window: configs asked for and not told yet, at most
-ReplayRun replay(const RecordedSpace& space, Strategy& strategy, std::size_t evaluations, std::size_t window = 1);
+/// window          configs asked for and not told yet, at most
+/// stop_requested  looked at before each ask: true ends the search where it stands
+ReplayRun replay(const RecordedSpace& space, Strategy& strategy, std::size_t evaluations, std::size_t window = 1,
+                 const std::function<bool()>& stop_requested = {});
 
 /// The evaluations after which runs are compared.
 inline constexpr std::array<std::size_t, 6> replay_points{10, 25, 50, 100, 200, 400};
