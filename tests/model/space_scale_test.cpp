@@ -101,7 +101,8 @@ TEST(ParameterGroup, IsWhatItsConditionsSayOfEachCombination) {
         const std::vector<Condition> conditions{{0, BoundExpression{text, nothing, four_names, {}}}};
         std::vector<std::size_t> order{0, 1, 2, 3};
         if (seed % 3 == 0) std::swap(order[0], order[3]);
-        const auto group = build_group(order, parameters, conditions, 1, {.steps = 1 << 24, .edges = 1 << 24});
+        const auto group =
+            build_group(order, parameters, conditions, 1, {.steps = 1 << 24, .edges = 1 << 24, .words = 1 << 24});
         ASSERT_TRUE(group);
         std::uint64_t number = 0;
         std::array<std::uint16_t, 4> at{};
@@ -379,6 +380,27 @@ TEST(Space, ALongClaimThatSharesNothingIsRefused) {
     } catch (const Error& error) {
         EXPECT_NE(std::string{error.what()}.find("takes more than 4194304 steps to enumerate"), std::string::npos);
     }
+}
+
+// Goal: what many claims ask of the rest at once is not kept without end, and neither are their tables built. Method:
+// twenty parameters of which no two are equal, then more three-valued claims than can be tabulated while somebody
+// waits.
+TEST(Space, ClaimsThatKeepEverythingOpenAreRefusedBeforeTheyTakeTheMemory) {
+    const auto refusal = [](const Op& op) {
+        try {
+            return fmt::format("{} valid", Space::make(Instance::make(op, {}, test::hopper())).size());
+        } catch (const Error& error) {
+            return std::string{error.what()};
+        }
+    };
+    std::vector<std::string> different;
+    for (int i = 0; i < 20; ++i)
+        for (int j = 0; j < i; ++j) different.push_back(fmt::format("P{} != P{}", i, j));
+    EXPECT_NE(refusal(made_up(20, 20, different)).find("takes more than 67108864 steps to enumerate, or 128 MiB"),
+              std::string::npos);
+    std::vector<std::string> tied;
+    for (int i = 0; i < 2000; ++i) tied.push_back(fmt::format("P{} + P{} * {} > P{}", i % 20, i % 19, i, i % 17));
+    EXPECT_NE(refusal(made_up(20, 32, tied)).find("takes more than 67108864 steps"), std::string::npos);
 }
 
 TEST(Space, ListsOfValuesBeyondItsLimitAreRefusedByName) {

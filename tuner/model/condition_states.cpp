@@ -38,6 +38,12 @@ void append_form(std::string& key, const ExpressionNode& node) {
     for (const auto& child : node.children) append_form(key, *child);
 }
 
+std::uint64_t nodes_of(const ExpressionNode& node) {
+    std::uint64_t out = 1;
+    for (const auto& child : node.children) out += nodes_of(*child);
+    return out;
+}
+
 bool true_cell(const Cell& cell) noexcept { return cell.numeric() && cell.truth(); }
 
 }  // namespace
@@ -51,6 +57,7 @@ ConditionStates::ConditionStates(const BoundExpression& condition, std::span<con
         if (combinations <= tabulated_at_most) combinations *= levels_[i].values;
     }
     if (combinations <= tabulated_at_most) {
+        fold_steps_ += combinations * nodes_of(*condition.root()) / 4;
         tabulate(condition);
         return;
     }

@@ -30,7 +30,7 @@ public:
     std::uint32_t start() const noexcept { return start_; }
     /// After the value of order()[level], by its index; `state` is what the value before led to, and not an end.
     std::uint32_t next(std::size_t level, std::uint32_t state, std::size_t value);
-    /// What folding took so far, in look-ups of a table. What is kept takes some eight bytes for each.
+    /// What folding and tabulating took so far, in look-ups of a table. What is kept takes some eight bytes for each.
     std::uint64_t fold_steps() const noexcept { return fold_steps_; }
 
 private:

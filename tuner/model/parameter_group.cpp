@@ -60,7 +60,8 @@ public:
     GroupBuilder(ParameterGroup& group, std::span<const Parameter> parameters, const GroupLimits& limits)
         : group_{group}, parameters_{parameters}, limits_{limits} {}
 
-    void add(const Condition& condition) {
+    /// False when the limits end it.
+    bool add(const Condition& condition) {
         std::vector<std::size_t> slots, layers;
         for (std::size_t l = 0; l < group_.order.size(); ++l)
             if (condition.holds.used() & bit_of(group_.order[l])) {
@@ -68,9 +69,11 @@ public:
                 layers.push_back(l);
             }
         ConditionStates states{condition.holds, parameters_, std::move(slots)};
-        if (states.start() == ConditionStates::holds) return;
+        steps_ += states.fold_steps();
         if (states.start() == ConditionStates::fails && !broken_) broken_ = condition.claim;
-        conditions_.push_back({condition.claim, std::move(states), std::move(layers)});
+        if (states.start() != ConditionStates::holds)
+            conditions_.push_back({condition.claim, std::move(states), std::move(layers)});
+        return steps_ <= limits_.steps;
     }
 
     /// False when the limits end it.
@@ -104,11 +107,15 @@ private:
         const LayerPlan& plan = plans_[layer];
         const std::size_t values = parameters_[group_.order[layer]].values.size();
         const double below = raw_below(layer + 1);
+        // Each value is asked of some conditions, and the states of all make the node behind it.
+        const std::uint64_t each = 1 + (plan.asked.size() + plan.width) / 16;
         std::vector<std::uint32_t> tuple(plan.width);
         paths_behind_.clear();
         for (std::size_t n = 0; n < nodes.size(); ++n) {
-            steps_ += values;
-            if (steps_ + fold_steps() > limits_.steps || edges_ + out.steps.size() > limits_.edges) return false;
+            steps_ += values * each;
+            if (steps_ > limits_.steps || edges_ + out.steps.size() > limits_.edges ||
+                behind.size() * plan.width > limits_.words)
+                return false;
             out.first.push_back(out.steps.size());
             const auto node = nodes[n];
             for (const Move& move : plan.carried) tuple[move.to] = node[move.from];
@@ -133,17 +140,15 @@ private:
         for (const Move& move : plan.asked) {
             Running& condition = conditions_[move.condition];
             std::uint32_t state = move.from == nowhere ? condition.states.start() : node[move.from];
-            if (state != ConditionStates::holds) state = condition.states.next(move.level, state, value);
+            if (state != ConditionStates::holds) {
+                const std::uint64_t before = condition.states.fold_steps();
+                state = condition.states.next(move.level, state, value);
+                steps_ += condition.states.fold_steps() - before;
+            }
             if (state == ConditionStates::fails) return condition.claim;
             if (move.to != nowhere) tuple[move.to] = state;
         }
         return std::nullopt;
-    }
-
-    std::uint64_t fold_steps() const {
-        std::uint64_t steps = 0;
-        for (const Running& condition : conditions_) steps += condition.states.fold_steps();
-        return steps;
     }
 
     double raw_below(std::size_t layer) const {
@@ -224,7 +229,8 @@ std::optional<ParameterGroup> build_group(std::vector<std::size_t> order, std::s
     for (const std::size_t slot : group.order) group.raw *= static_cast<double>(parameters[slot].values.size());
     group.rejected.assign(claims, 0.0);
     GroupBuilder builder{group, parameters, limits};
-    for (const Condition& condition : conditions) builder.add(condition);
+    for (const Condition& condition : conditions)
+        if (!builder.add(condition)) return std::nullopt;
     if (!builder.run()) return std::nullopt;
     return group;
 }

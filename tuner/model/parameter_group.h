@@ -24,6 +24,7 @@ struct ParameterGroup {
 struct GroupLimits {
     std::uint64_t steps = 0;  ///< values tried after a node; one that folds an expression counts as some hundred
     std::size_t edges = 0;    ///< memory: 24 bytes each
+    std::size_t words = 0;    ///< memory of the states of one layer's nodes: 4 bytes each
 };
 
 /// The parameters of conditions that share some, and each free one alone; each in file order, by their first.

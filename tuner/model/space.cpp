@@ -15,8 +15,10 @@ namespace {
 constexpr std::size_t parameters_at_most = 64;
 constexpr std::size_t values_at_most = 65535;
 constexpr std::size_t edges_at_most = std::size_t{1} << 23;
+constexpr std::size_t words_at_most = std::size_t{1} << 25;
 /// What file order may take before another is tried: what a person does not notice.
-constexpr GroupLimits in_file_order{.steps = std::uint64_t{1} << 24, .edges = std::size_t{1} << 20};
+constexpr GroupLimits in_file_order{
+    .steps = std::uint64_t{1} << 24, .edges = std::size_t{1} << 20, .words = words_at_most};
 
 /// Why `needs` leaves a variant out; empty when it does not.
 std::string unmet(const Instance& instance, const Variant& variant) {
@@ -60,7 +62,7 @@ public:
         : instance_{instance},
           variant_{variant},
           at_most_{at_most},
-          whole_limits_{.steps = steps_at_most, .edges = edges_at_most},
+          whole_limits_{.steps = steps_at_most, .edges = edges_at_most, .words = words_at_most},
           claims_{claims_of(variant)} {
         if (variant.parameters.size() > parameters_at_most)
             refuse(fmt::format("has more than {} parameters", parameters_at_most));
@@ -116,14 +118,16 @@ private:
             return std::ranges::any_of(slots, [&](std::size_t slot) { return condition.holds.used() >> slot & 1; });
         });
         const auto built = [&](const std::vector<std::size_t>& order, const GroupLimits& limits) {
-            return build_group(order, variant_.parameters, conditions, claims_.size(),
-                               {.steps = std::min(limits.steps, whole_limits_.steps), .edges = limits.edges});
+            return build_group(
+                order, variant_.parameters, conditions, claims_.size(),
+                {.steps = std::min(limits.steps, whole_limits_.steps), .edges = limits.edges, .words = limits.words});
         };
         const std::vector<std::size_t> closing = closing_order(slots, variant_.parameters, conditions);
         if (auto out = built(slots, closing == slots ? whole_limits_ : in_file_order)) return std::move(*out);
         if (closing != slots)
             if (auto out = built(closing, whole_limits_)) return std::move(*out);
-        refuse(fmt::format("takes more than {} steps to enumerate", whole_limits_.steps));
+        refuse(fmt::format("takes more than {} steps to enumerate, or {} MiB", whole_limits_.steps,
+                           whole_limits_.words >> 18));
     }
 
     /// Groups know nothing of each other: what one rejects is not asked of the next.
