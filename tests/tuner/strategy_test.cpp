@@ -10,6 +10,7 @@
 #include <set>
 
 #include "tests/support/made_up_op.h"
+#include "tuner/strategies/features.h"
 #include "tuner/strategies/prior.h"
 
 namespace autotune {
@@ -171,6 +172,28 @@ TEST(Prior, ASampleIsTheSameForASeedAndLeavesOutWhatIsKnown) {
     EXPECT_NE(sample, sample_of(space, known, 50, 5));
     EXPECT_EQ(sample_of(space, known, 1000, 4).size(), space.size() - 3);
     for (const std::size_t number : known) EXPECT_EQ(std::ranges::count(sample, number), 0);
+}
+
+// A model keeps a number for each two levels of an axis, and there may be 65,535 values.
+TEST(Features, AnAxisOfManyValuesIsSeenInSteps) {
+    const Op op = made_up_op({{"A", 20'000}, {"B", 3}});
+    const Instance instance = Instance::make(op, {}, made_up_limits());
+    const Space space = Space::make(instance);
+    std::vector<std::size_t> all(space.size());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+    const Features features = features_of(space, all);
+    ASSERT_EQ(features.columns.size(), 2U);
+    const Features::Column& many = features.columns[0];
+    EXPECT_EQ(many.levels, 1024U);
+    // A runs slowest and its values ascend.
+    std::size_t steps = 0;
+    for (std::size_t i = 1; i < all.size(); ++i) {
+        ASSERT_LE(many.level[i] - many.level[i - 1], 1) << i;
+        ASSERT_GE(many.level[i], many.level[i - 1]) << i;
+        steps += many.level[i] != many.level[i - 1];
+    }
+    EXPECT_EQ(steps, 1023U);
+    EXPECT_EQ(std::set<std::uint64_t>(features.identity.begin(), features.identity.end()).size(), all.size());
 }
 
 }  // namespace

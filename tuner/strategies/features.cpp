@@ -15,9 +15,10 @@ namespace autotune {
 namespace {
 
 constexpr std::size_t expected_levels = 32;
-constexpr std::size_t twos_from = 5;  // values of a parameter: fewer have lengths of their own
-constexpr double whole_below = 1e15;  // beyond, a double's last digits are not those of the value
-constexpr double beside = 0.5;        // how far off the axis an absent parameter is
+constexpr std::size_t levels_at_most = 1024;  // of the numbers of an axis, and of its words
+constexpr std::size_t twos_from = 5;          // values of a parameter: fewer have lengths of their own
+constexpr double whole_below = 1e15;          // beyond, a double's last digits are not those of the value
+constexpr double beside = 0.5;                // how far off the axis an absent parameter is
 
 std::uint64_t mixed(std::uint64_t x) noexcept {  // the finaliser of SplitMix64
     x ^= x >> 30;
@@ -52,11 +53,14 @@ struct Axis {
             words.emplace(to_text(value), std::uint16_t{0});
     }
     void number_levels() {
-        std::uint16_t next = 0;
-        for (auto& [number, level] : numbers) level = next++;
-        for (auto& [word, level] : words) level = next++;
+        std::size_t n = 0, w = 0;
+        for (auto& [number, level] : numbers)
+            level = static_cast<std::uint16_t>(n++ * levels_of_numbers() / numbers.size());
+        for (auto& [word, level] : words)
+            level = static_cast<std::uint16_t>(levels_of_numbers() + w++ % levels_at_most);
     }
-    std::size_t present() const { return numbers.size() + words.size(); }
+    std::size_t levels_of_numbers() const { return std::min(numbers.size(), levels_at_most); }
+    std::size_t present() const { return levels_of_numbers() + std::min(words.size(), levels_at_most); }
     std::uint16_t level_of(const Value& value) const {
         if (const auto number = as_number(value)) return numbers.at(*number);
         return words.at(to_text(value));
@@ -147,6 +151,7 @@ Features::Column column_of_expectations(std::span<const double> expected_us) {
 /// more in common with 32. nullopt: it would say nothing new.
 std::optional<Features::Column> column_of_twos(const Axis& axis, const Features::Column& own) {
     if (axis.absent || !axis.words.empty() || axis.numbers.size() < twos_from) return std::nullopt;
+    if (axis.numbers.size() > axis.levels_of_numbers()) return std::nullopt;
     std::vector<int> twos;  // of each level
     bool powers = true;
     for (const auto& [number, level] : axis.numbers) {
@@ -179,7 +184,7 @@ Features features_of(const Space& space, std::span<const std::size_t> configs, s
     for (const auto& [name, axis] : axes) {
         for (const Space::VariantSpace& part : space.variants())
             places[c].push_back(place_of(name, axis, *part.variant));
-        set_distances(columns[c], axis.numbers.size(), axis.present(), axis.present() + (axis.absent ? 1 : 0));
+        set_distances(columns[c], axis.levels_of_numbers(), axis.present(), axis.present() + (axis.absent ? 1 : 0));
         columns[c++].level.assign(configs.size(), axis.level_of_absence());
     }
     for (std::size_t i = 0; i < configs.size(); ++i) {

@@ -12,6 +12,7 @@ namespace autotune {
 
 /// Configs as a model sees them: of each parameter the level of its value. Parameters stand in the order of their names
 /// and levels of numbers ascend, so that nothing depends on how an op file lists them.
+/// A model looks at each two levels, so an axis of more than a thousand values is seen in so many steps.
 struct Features {
     struct Column {
         std::vector<std::uint16_t> level;  ///< of each config

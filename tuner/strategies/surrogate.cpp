@@ -30,17 +30,28 @@ const Covariance typical{};
 class Explanation {
 public:
     Explanation(const Features& features, std::span<const std::size_t> seen, const std::vector<double>& values)
-        : features_{features}, count_{static_cast<Eigen::Index>(seen.size())}, values_{values.size()} {
+        : count_{static_cast<Eigen::Index>(seen.size())}, values_{values.size()} {
         for (Eigen::Index i = 0; i < count_; ++i) values_[i] = values[static_cast<std::size_t>(i)];
         for (const Features::Column& column : features.columns) {
-            std::vector<std::uint16_t>& level = levels_.emplace_back();
+            Observed& observed = columns_.emplace_back();
+            std::vector<std::uint16_t> level;
             for (const std::size_t config : seen) level.push_back(column.level[config]);
+            std::vector<std::uint16_t> distinct = level;
+            std::ranges::sort(distinct);
+            distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+            observed.levels = distinct.size();
+            for (const std::uint16_t each : level)
+                observed.level.push_back(
+                    static_cast<std::size_t>(std::ranges::lower_bound(distinct, each) - distinct.begin()));
+            for (const std::uint16_t a : distinct)
+                for (const std::uint16_t b : distinct)
+                    observed.distance.push_back(column.distance[a * column.levels + b]);
         }
     }
 
     /// Minus the logarithm of the posterior density, and its gradient: the columns', the share's, the noise's.
     double evaluate(std::span<const double> theta, std::span<double> gradient) {
-        const std::size_t columns = levels_.size();
+        const std::size_t columns = columns_.size();
         const double additive = share_of(theta[columns]), noise = std::exp(theta[columns + 1]);
         const double each = additive / static_cast<double>(std::max<std::size_t>(columns, 1));
         make_kernels(theta);
@@ -73,13 +84,20 @@ public:
     }
 
 private:
+    /// A column by the levels that occur in the observations: an axis may have many more.
+    struct Observed {
+        std::vector<std::size_t> level;  ///< of each observation
+        std::vector<float> distance;     ///< level x level
+        std::size_t levels = 0;
+    };
+
     void make_kernels(std::span<const double> theta) {
         product_ = Eigen::MatrixXd::Ones(count_, count_);
         sum_ = Eigen::MatrixXd::Zero(count_, count_);
-        by_product_.resize(levels_.size());
-        by_sum_.resize(levels_.size());
-        for (std::size_t c = 0; c < levels_.size(); ++c) {
-            const Features::Column& column = features_.columns[c];
+        by_product_.resize(columns_.size());
+        by_sum_.resize(columns_.size());
+        for (std::size_t c = 0; c < columns_.size(); ++c) {
+            const Observed& column = columns_[c];
             std::vector<double> kernel;
             by_product_[c].clear();
             by_sum_[c].clear();
@@ -90,9 +108,9 @@ private:
                 by_product_[c].push_back(3 * d * d / (1 + root3 * d));
             }
             for (Eigen::Index j = 0; j < count_; ++j) {
-                const std::size_t base = levels_[c][static_cast<std::size_t>(j)] * column.levels;
+                const std::size_t base = column.level[static_cast<std::size_t>(j)] * column.levels;
                 for (Eigen::Index i = 0; i < count_; ++i) {
-                    const double k = kernel[base + levels_[c][static_cast<std::size_t>(i)]];
+                    const double k = kernel[base + column.level[static_cast<std::size_t>(i)]];
                     product_(i, j) *= k;
                     sum_(i, j) += k;
                 }
@@ -103,19 +121,18 @@ private:
     double by_length(std::size_t c, const Eigen::MatrixXd& slope, double of_product, double of_sum) const {
         double total = 0;
         for (Eigen::Index j = 0; j < count_; ++j) {
-            const std::size_t base = levels_[c][static_cast<std::size_t>(j)] * features_.columns[c].levels;
+            const std::size_t base = columns_[c].level[static_cast<std::size_t>(j)] * columns_[c].levels;
             for (Eigen::Index i = j + 1; i < count_; ++i) {
-                const std::size_t at = base + levels_[c][static_cast<std::size_t>(i)];
+                const std::size_t at = base + columns_[c].level[static_cast<std::size_t>(i)];
                 total += slope(i, j) * (of_product * product_(i, j) * by_product_[c][at] + of_sum * by_sum_[c][at]);
             }
         }
         return total;
     }
 
-    const Features& features_;
     const Eigen::Index count_;
     Eigen::VectorXd values_;
-    std::vector<std::vector<std::uint16_t>> levels_;  ///< of each column: the observed configs'
+    std::vector<Observed> columns_;
     Eigen::MatrixXd product_, sum_;
     std::vector<std::vector<double>> by_product_, by_sum_;  ///< slopes by the logarithm of the length
 };
