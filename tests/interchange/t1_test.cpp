@@ -112,7 +112,38 @@ TEST(T1, SaysWhatIsWrongAndWhere) {
                   .find("UTF-8"),
               std::string::npos);
     EXPECT_NE(refusal_of_t1(std::string(100'000, '[')).find("levels deep"), std::string::npos);
-    EXPECT_NE(refusal_of_t1(R"({"a": 1e999})"), "");
+    EXPECT_NE(refusal_of_t1(R"({"a": 1e999})").find("'1e999' is out of range"), std::string::npos);
+    const std::string wrong = refusal_of_t1(with(a, R"({"Expression": "a == 1 and a & 1"})"));
+    EXPECT_NE(wrong.find("'a == 1 and a & 1' cannot be read: '&' has no meaning here at column 14"), std::string::npos)
+        << wrong;
+    std::string many = a;
+    for (int i = 0; i < 64; ++i) many += fmt::format(R"(, {{"Name": "b{}", "Values": [1]}})", i);
+    EXPECT_NE(refusal_of_t1(with(many, "")).find("it lists 65, and at most 64 are read"), std::string::npos);
+    std::string conditions = R"({"Expression": "a > 0"})";
+    for (int i = 0; i < 4096; ++i) conditions += R"(, {"Expression": "a > 0"})";
+    EXPECT_NE(refusal_of_t1(with(a, conditions)).find("it lists 4097, and at most 4096 are read"), std::string::npos);
+}
+
+TEST(T1, SaysWhatIsNoJsonAtAll) {
+    EXPECT_EQ(refusal_of_t1(""), "file.json: not JSON: it is empty");
+    EXPECT_EQ(refusal_of_t1(" \n"), "file.json: not JSON: it is empty");
+    EXPECT_EQ(refusal_of_t1("\x1f\x8b\x08"), "file.json: not JSON: it is gzipped: unpack it first");
+    EXPECT_NE(refusal_of_t1("\xff\xfe{").find("UTF-16"), std::string::npos);
+    EXPECT_EQ(refusal_of_t1("{\"a\": [1,"), "file.json:1:10: not JSON: it ends in the middle");
+    EXPECT_EQ(refusal_of_t1("{ab: 1}"), "file.json:1:2: not JSON: 'a' has no place here");
+}
+
+TEST(T1, NotesAConditionThatHasNoValueSomewhere) {
+    const std::string a = R"({"Name": "a", "Values": [0, 1]}, {"Name": "b", "Values": [7]})";
+    const auto notes = [&](std::string_view condition) {
+        return t1_from_text(with(a, fmt::format(R"({{"Expression": "{}"}})", condition)), "t1.json").notes;
+    };
+    ASSERT_EQ(notes("2**63 > a").size(), 2U) << "and that there is no kernel";
+    EXPECT_TRUE(notes("2**63 > a")[1].starts_with("'2**63 > a' has no value where a=0, which is then not valid: "))
+        << notes("2**63 > a")[1];
+    EXPECT_EQ(notes("b % a == 0").size(), 2U);
+    EXPECT_EQ(notes("a == 0 or b % a == 0").size(), 1U);
+    EXPECT_EQ(notes("a < 'x'").size(), 2U);
 }
 
 }  // namespace

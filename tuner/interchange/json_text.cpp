@@ -41,6 +41,30 @@ bool too_deep(std::string_view text) {
     return false;
 }
 
+/// What people hand over in place of JSON, by its first bytes; empty: none of that.
+std::string_view other_format(std::string_view text) {
+    if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return "it is empty";
+    if (text.starts_with("\x1f\x8b")) return "it is gzipped: unpack it first";
+    if (text.starts_with("PK\x03\x04")) return "it is a zip archive: unpack it first";
+    if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return "it is UTF-16: write it as UTF-8";
+    return {};
+}
+
+/// What the parser stumbled on.
+std::string stumble(std::string_view text, std::size_t at, std::string_view told) {
+    if (told.find("UTF-8") != std::string_view::npos) return "its bytes are no UTF-8";
+    if (at >= text.size()) return "it ends in the middle";
+    if (text[at] > ' ' && text[at] <= '~') return fmt::format("'{}' has no place here", text[at]);
+    return "this byte has no place here";
+}
+
+/// The number that is beyond a double, which the parser tells in quotes and without its place.
+std::string out_of_range(std::string_view told) {
+    const std::size_t begin = told.find('\''), end = told.rfind('\'');
+    if (begin == std::string_view::npos || end == begin) return "a number";
+    return std::string{told.substr(begin, std::min<std::size_t>(end + 1 - begin, 60))};
+}
+
 /// Python writes these three words, which no JSON has.
 std::string_view python_number(std::string_view text, std::size_t at) {
     for (const std::string_view word : {"NaN", "-Infinity", "Infinity"}) {
@@ -55,7 +79,8 @@ std::string_view python_number(std::string_view text, std::size_t at) {
 std::string foreign_text(const std::filesystem::path& path) {
     std::error_code failure;
     if (!std::filesystem::is_regular_file(path, failure))
-        throw unreadable(fmt::format("'{}' is no file{}", path.string(), failure ? ": " + failure.message() : ""));
+        throw unreadable(fmt::format("'{}' is no {}", path.string(),
+                                     failure ? "file: " + failure.message() : "plain file, which is what is read"));
     const std::uintmax_t bytes = std::filesystem::file_size(path, failure);
     if (failure || bytes > foreign_bytes_at_most)
         throw unreadable(
@@ -68,6 +93,8 @@ std::string foreign_text(const std::filesystem::path& path) {
 }
 
 ForeignJson json_from_text(std::string_view text, const std::string& file) {
+    if (const std::string_view other = other_format(text); !other.empty())
+        throw unreadable(fmt::format("{}: not JSON: {}", file, other));
     if (too_deep(text)) throw unreadable(fmt::format("{}: nested more than {} levels deep", file, json_levels_at_most));
     try {
         return ForeignJson::parse(text);
@@ -77,11 +104,10 @@ ForeignJson json_from_text(std::string_view text, const std::string& file) {
         if (!number.empty())
             throw unreadable(fmt::format("{}:{}: {} is no JSON: leave the configuration out, or give its failure", file,
                                          place(text, at), number));
-        throw unreadable(fmt::format(
-            "{}:{}: not JSON{}", file, place(text, at),
-            std::string_view{error.what()}.find("UTF-8") != std::string_view::npos ? ", its bytes are no UTF-8" : ""));
-    } catch (const ForeignJson::exception&) {  // a number beyond a double
-        throw unreadable(fmt::format("{}: holds a number that is out of range", file));
+        throw unreadable(fmt::format("{}:{}: not JSON: {}", file, place(text, at), stumble(text, at, error.what())));
+    } catch (const ForeignJson::exception& error) {
+        throw unreadable(
+            fmt::format("{}: {} is out of range: no number of 64 bits is so large", file, out_of_range(error.what())));
     }
 }
 

@@ -224,11 +224,28 @@ bool uses_an_operand(const ExpressionNode& node, bool as_number) {
     return false;
 }
 
-Expression parsed(const std::string& ours, std::size_t offset) {
+/// Where a place of our own text stands in the Python that it was made of, as far as they have the same letters.
+std::size_t place_in_python(std::string_view ours, std::size_t at, std::string_view python, std::size_t begin) {
+    std::size_t place = begin;
+    const auto skip_blanks = [&] {
+        while (place < python.size() && std::isspace(static_cast<unsigned char>(python[place])) != 0) ++place;
+    };
+    for (const char c : ours.substr(0, at)) {
+        if (c == ' ') continue;
+        skip_blanks();
+        if (place == python.size() || python[place] != c) return begin;
+        ++place;
+    }
+    skip_blanks();
+    return place;
+}
+
+/// python: the whole text, of which `ours` was made from `offset` on
+Expression parsed(const std::string& ours, std::string_view python, std::size_t offset) {
     try {
         return Expression::parse(ours);
-    } catch (const ParseError& error) {  // its offset is one of our own text
-        throw ParseError{fmt::format("{} in '{}'", error.what(), ours.substr(0, 200)), offset};
+    } catch (const ParseError& error) {
+        throw ParseError{error.what(), place_in_python(ours, error.offset(), python, offset)};
     }
 }
 
@@ -245,12 +262,12 @@ public:
 
 class ListReader {
 public:
-    ListReader(Tokens all, std::size_t whole) : all_{all}, whole_{whole}, translator_{all, whole} {}
+    ListReader(Tokens all, std::string_view text) : all_{all}, text_{text}, translator_{all, text.size()} {}
 
     std::vector<Value> read() { return sum(0, all_.size(), 0); }
 
 private:
-    std::size_t offset(std::size_t token) const { return token < all_.size() ? all_[token].offset : whole_; }
+    std::size_t offset(std::size_t token) const { return token < all_.size() ? all_[token].offset : text_.size(); }
 
     void step(std::size_t token) {
         if (++steps_ > steps_at_most) throw ParseError{"it takes too many steps to list", offset(token)};
@@ -316,9 +333,9 @@ private:
             throw ParseError{"one 'for' in another is not known here", offset(outside(all_, loop + 1, end, "for"))};
         const std::size_t filter = outside(all_, loop + 3, end, "if");
         const std::vector<Value> source = sum(loop + 3, filter, level + 1);
-        const Expression element = parsed(translator_.expression(begin, loop), offset(begin));
+        const Expression element = parsed(translator_.expression(begin, loop), text_, offset(begin));
         const Expression condition =
-            filter == end ? Expression{} : parsed(translator_.expression(filter + 1, end), offset(filter));
+            filter == end ? Expression{} : parsed(translator_.expression(filter + 1, end), text_, offset(filter));
         std::vector<Value> out;
         loops_.values.emplace_back(std::string{all_[loop + 1].piece}, Value{});
         for (const Value& each : source) {
@@ -332,14 +349,14 @@ private:
     }
 
     Value value(std::size_t begin, std::size_t end) {
-        const Expression expression = parsed(translator_.expression(begin, end), offset(begin));
+        const Expression expression = parsed(translator_.expression(begin, end), text_, offset(begin));
         return evaluated(begin, [&] { return expression.evaluate(loops_); });
     }
 
     std::vector<Value> range(std::size_t begin, std::size_t end) {
         std::vector<std::int64_t> numbers;
         for (const auto& [first, last] : parts(all_, begin, end, ",")) {
-            const Expression expression = parsed(translator_.expression(first, last), offset(first));
+            const Expression expression = parsed(translator_.expression(first, last), text_, offset(first));
             numbers.push_back(evaluated(first, [&] { return expression.evaluate_integer(loops_); }));
         }
         if (numbers.empty() || numbers.size() > 3) throw ParseError{"range() takes 1 to 3 numbers", offset(begin)};
@@ -356,7 +373,7 @@ private:
     }
 
     Tokens all_;
-    std::size_t whole_;
+    std::string_view text_;
     Translator translator_;
     Loops loops_;
     std::size_t steps_ = 0;
@@ -366,7 +383,7 @@ private:
 
 Expression expression_from_python(std::string_view text) {
     const std::vector<PythonToken> tokens = tokens_of(text);
-    const Expression out = parsed(Translator{tokens, text.size()}.expression(0, tokens.size()), 0);
+    const Expression out = parsed(Translator{tokens, text.size()}.expression(0, tokens.size()), text, 0);
     if (uses_an_operand(*out.node(), false))
         throw ParseError{"'and' and 'or' are true or false here, and no number to go on with", 0};
     return out;
@@ -374,7 +391,7 @@ Expression expression_from_python(std::string_view text) {
 
 std::vector<Value> values_from_python(std::string_view text) {
     const std::vector<PythonToken> tokens = tokens_of(text);
-    std::vector<Value> all = ListReader{tokens, text.size()}.read();
+    std::vector<Value> all = ListReader{tokens, text}.read();
     std::set<Value> seen;
     std::erase_if(all, [&](const Value& value) { return !seen.insert(value).second; });
     return all;

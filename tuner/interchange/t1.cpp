@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "autotune/error.h"
 #include "tuner/interchange/json_text.h"
@@ -17,6 +19,30 @@
 namespace autotune {
 namespace {
 
+constexpr std::size_t parameters_at_most = 64, conditions_at_most = 4096;
+
+/// Parameters with the values of one config, valid or not.
+class DrawnConfig final : public Scope {
+public:
+    /// number  of the draw: the first values, the last ones, then some of each, the same in each run
+    DrawnConfig(std::span<const Parameter> parameters, std::size_t number) {
+        std::uint64_t state = number;
+        for (const Parameter& parameter : parameters) {
+            const std::size_t count = parameter.values.size();
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            const std::size_t value = number == 0 ? 0 : number == 1 ? count - 1 : (state >> 33) % count;
+            values_.emplace(parameter.name, &parameter.values[value]);
+        }
+    }
+    const Value* find(std::string_view name) const override {
+        const auto found = values_.find(name);
+        return found == values_.end() ? nullptr : found->second;
+    }
+
+private:
+    std::map<std::string_view, const Value*> values_;
+};
+
 class T1Reader {
 public:
     T1Reader(const ForeignJson& root, const std::string& file) : root_{root}, file_{file} {}
@@ -26,10 +52,16 @@ public:
         const ForeignJson& space = member(root_, "ConfigurationSpace", "");
         const ForeignJson& parameters = member(space, "TuningParameters", "ConfigurationSpace");
         if (!parameters.is_array() || parameters.empty()) refuse("TuningParameters", "it lists no parameter");
+        if (parameters.size() > parameters_at_most)
+            refuse("TuningParameters",
+                   fmt::format("it lists {}, and at most {} are read", parameters.size(), parameters_at_most));
         for (std::size_t i = 0; i < parameters.size(); ++i) parameter(parameters[i], i);
         if (space.contains("Conditions")) {
             const ForeignJson& conditions = space["Conditions"];
             if (!conditions.is_array()) refuse("Conditions", "it is no list");
+            if (conditions.size() > conditions_at_most)
+                refuse("Conditions",
+                       fmt::format("it lists {}, and at most {} are read", conditions.size(), conditions_at_most));
             for (std::size_t i = 0; i < conditions.size(); ++i) condition(conditions[i], i);
         }
         if (root_.contains("KernelSpecification") && root_["KernelSpecification"].is_object()) {
@@ -40,6 +72,7 @@ public:
         } else {
             out_.notes.push_back("there is no KernelSpecification: the space has no kernel");
         }
+        note_what_has_no_value();
         return std::move(out_);
     }
 
@@ -111,8 +144,8 @@ private:
     std::string where_in_file(const std::string& where) const { return fmt::format("{}: {}", file_, where); }
 
     static std::string misread(std::string_view what, const std::string& text, const ParseError& error) {
-        return fmt::format("its {} '{}' cannot be read: {} at column {}", what, text.substr(0, 200), error.what(),
-                           error.offset() + 1);
+        return fmt::format("its {} '{}{}' cannot be read: {} at column {}", what, one_line(text.substr(0, 200)),
+                           text.size() > 200 ? " ..." : "", error.what(), error.offset() + 1);
     }
 
     /// A default is a value, or one in a string, or the only one of a list; nullopt: none of these.
@@ -166,6 +199,30 @@ private:
         if (!out.holds.tensors().empty())
             refuse(where, fmt::format("'{}' asks for a tensor, and there is none", out.claim));
         out_.conditions.push_back(std::move(out));
+    }
+
+    /// In Python such a condition ends the program, or it has integers of any size; here the config is not valid, which
+    /// somebody who counts on his condition has to know. Some configs are looked at, so that it takes no time.
+    void note_what_has_no_value() {
+        constexpr std::size_t draws = 64, notes_at_most = 5;
+        std::size_t noted = 0;
+        std::vector<DrawnConfig> drawn;
+        for (std::size_t i = 0; i < draws; ++i) drawn.emplace_back(out_.parameters, i);
+        for (const Constraint& condition : out_.conditions) {
+            if (noted == notes_at_most) return;
+            for (const DrawnConfig& config : drawn) try {
+                    condition.holds.evaluate_bool(config);
+                } catch (const EvaluationError& error) {
+                    std::string where;
+                    for (const std::string& name : condition.holds.names())
+                        where +=
+                            fmt::format("{}{}={}", where.empty() ? " where " : " ", name, to_text(*config.find(name)));
+                    out_.notes.push_back(fmt::format("'{}' has no value{}, which is then not valid: {}",
+                                                     condition.claim, where, error.what()));
+                    ++noted;
+                    break;
+                }
+        }
     }
 
     const ForeignJson& root_;
