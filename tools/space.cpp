@@ -17,6 +17,7 @@
 #include "tuner/interchange/json_text.h"
 #include "tuner/interchange/measured_space.h"
 #include "tuner/interchange/t1.h"
+#include "tuner/replay/recorded_space.h"
 
 namespace autotune {
 namespace {
@@ -49,14 +50,23 @@ std::string rejections(const Space::VariantSpace& variant) {
     return text;
 }
 
+/// Columns as wide as the largest count in them.
 void print(const Instance& instance, const Space& space, double seconds, Console& console) {
+    std::size_t name = 13, raw = 9, valid = 8;
+    for (const Space::VariantSpace& variant : space.variants()) {
+        name = std::max(name, variant.variant->name.size());
+        raw = std::max(raw, raw_words(variant.raw).size());
+        valid = std::max(valid, std::to_string(variant.count).size());
+    }
+    const auto row = [&](const std::string& first, const std::string& second, const std::string& third,
+                         const std::string& last) {
+        console.result(fmt::format("{:<{}} {:>{}} {:>{}}   {}", first, name, second, raw, third, valid, last));
+    };
     const std::string problem = instance.problem().text();
     console.result(instance.op().name + (problem.empty() ? "" : " " + problem));
-    console.result(
-        fmt::format("{:<14}{:>10}{:>9}   rejected, by the first claim that fails", "variant", "raw", "valid"));
+    row("variant", "raw", "valid", "rejected, by the first claim that fails");
     for (const Space::VariantSpace& variant : space.variants())
-        console.result(fmt::format("{:<14}{:>10}{:>9}   {}", variant.variant->name, raw_words(variant.raw),
-                                   variant.count, rejections(variant)));
+        row(variant.variant->name, raw_words(variant.raw), std::to_string(variant.count), rejections(variant));
     const auto config = default_of(instance, space);
     console.result(fmt::format("plan: {} of {} raw, built in {:.4f} s{}",
                                format_count(space.size(), "config", "configs"), raw_words(space.raw_size()), seconds,
@@ -144,7 +154,16 @@ void note_what_is_left_out(const MeasuredSpace& measured, const std::string& fil
     };
     note(measured.outside, "the space has no such config");
     note(measured.repeated, "an earlier one is of the same config");
-    note(measured.untimed, "neither a time nor a failure");
+    note(measured.untimed, "neither a time above 0 nor a failure");
+}
+
+/// A file that is read whole before anything is printed.
+std::string read_foreign(const std::string& file, Console& console) {
+    constexpr std::size_t worth_a_note = std::size_t{16} << 20;
+    std::string text = foreign_text(file);
+    if (text.size() >= worth_a_note)
+        console.note(fmt::format("{} has {} MiB, which take a while to read", file, text.size() >> 20));
+    return text;
 }
 
 /// A space of another tuner, which knows neither a problem nor a device: as it describes it, as its results show it,
@@ -152,11 +171,13 @@ void note_what_is_left_out(const MeasuredSpace& measured, const std::string& fil
 int show_foreign(const Request& request, Console& console) {
     Measurements measurements;
     if (!request.measured.empty())
-        measurements = measurements_from_text(foreign_text(request.measured), request.measured);
+        measurements = measurements_from_text(read_foreign(request.measured, console), request.measured);
     for (const std::string& note : measurements.notes) console.note(fmt::format("{}: {}", request.measured, note));
     T1 t1;
-    if (!request.t1.empty()) t1 = t1_from_text(foreign_text(request.t1), request.t1);
+    if (!request.t1.empty()) t1 = t1_from_text(read_foreign(request.t1, console), request.t1);
     for (const std::string& note : t1.notes) console.note(fmt::format("{}: {}", request.t1, note));
+    if (!request.measured.empty() && measurements.configs.empty())
+        throw Error{Error::Kind::nothing_found, fmt::format("{} holds no result", request.measured)};
     const Op op = request.t1.empty() ? op_of_measurements(measurements) : op_of_t1(t1);
     const Instance instance = Instance::make(op, {}, DeviceLimits{});
     if (request.measured.empty()) {
@@ -175,13 +196,12 @@ int show_foreign(const Request& request, Console& console) {
     print(measured, space, console);
     note_what_is_left_out(measured, request.measured, console);
     if (measured.rows.empty())
-        throw Error{Error::Kind::nothing_found,
-                    fmt::format("no result of {} is of a config of '{}'", request.measured, op.name)};
+        throw Error{
+            Error::Kind::nothing_found,
+            fmt::format("no result of {} is a time or a failure of a config of '{}'", request.measured, op.name)};
     if (request.output.empty()) return 0;
-    std::string device = measurements.device.empty() ? "unknown" : measurements.device;
-    std::ranges::replace_if(
-        device, [](char c) { return c == ' ' || c == ','; }, '_');
-    const std::string text = recorded_text(space, measured, device);
+    const std::string text = recorded_text(space, measured, measurements.device);
+    RecordedSpace::parse(text, request.output);  // nothing is written that could not be read
     write_named_file(request.output, text, request.db == "none" ? std::string{} : request.db);
     return 0;
 }

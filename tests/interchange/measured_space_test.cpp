@@ -104,12 +104,38 @@ TEST_F(MeasuredSpaces, ResultsAloneMakeASpaceOfTheValuesThatOccur) {
     EXPECT_THROW(op_of_measurements(Measurements{}), Error);
 }
 
-TEST_F(MeasuredSpaces, WhatARecordedSpaceCannotHoldIsRefused) {
-    const Measurements results = measurements_from_text(
-        R"({"results": [{"configuration": {"layout": "row major"}, "invalidity": "runtime"}]})", "t4.json");
+TEST_F(MeasuredSpaces, WhatAVariantLacksHasAWordOfItsOwn) {
+    const Measurements results = measurements_from_text(R"({"results": [
+        {"configuration": {"variant": "warp", "ROWS": 8}, "measurements": [{"name": "time", "value": 2}]},
+        {"configuration": {"variant": "block", "THREADS": 64}, "invalidity": "runtime"},
+        {"configuration": {"variant": "warp", "ROWS": 4}, "measurements": [{"name": "time", "value": 1}]}]})",
+                                                        "t4.json");
     const Op alone = op_of_measurements(results);
-    const Space odd = Space::make(Instance::make(alone, {}, DeviceLimits{}));
-    EXPECT_THROW(recorded_text(odd, measured_space(odd, results, "t4.json"), "unknown"), Error);
+    const Space both = Space::make(Instance::make(alone, {}, DeviceLimits{}));
+    const MeasuredSpace measured = measured_space(both, results, "t4.json");
+    EXPECT_EQ(measured.rows.size(), 3U);
+    EXPECT_EQ(recorded_text(both, measured, "unknown"),
+              "# kernel: kernel\n# device: unknown\n# values ROWS: 4 8 -\n# values THREADS: 64 -\n"
+              "# values variant: block warp\nROWS,THREADS,variant,time_ms,sd_ms,cost_ms,status\n"
+              "4,-,warp,1,,,ok\n8,-,warp,2,,,ok\n-,64,block,error,,,runtime\n");
+}
+
+TEST_F(MeasuredSpaces, WhatARecordedSpaceCannotHoldIsRefused) {
+    const auto written = [](std::string_view configuration) {
+        const Measurements results = measurements_from_text(
+            R"({"results": [{"configuration": )" + std::string{configuration} + R"(, "invalidity": "runtime"}]})",
+            "t4.json");
+        const Op alone = op_of_measurements(results);
+        const Space odd = Space::make(Instance::make(alone, {}, DeviceLimits{}));
+        return recorded_text(odd, measured_space(odd, results, "t4.json"), "A 100,\n80 GB");
+    };
+    EXPECT_THROW(written(R"({"layout": "row major"})"), Error);
+    EXPECT_THROW(written(R"({"layout": "row\nmajor"})"), Error);
+    EXPECT_THROW(written(R"({"layout": "\u001b[1m"})"), Error);
+    EXPECT_THROW(written(R"({"layout": ""})"), Error);
+    EXPECT_THROW(written(R"({"layout": "#1"})"), Error) << "its line would be a remark";
+    EXPECT_THROW(written(R"({"status": 1})"), Error);
+    EXPECT_NE(written(R"({"layout": "row"})").find("# device: A_100__80_GB\n"), std::string::npos);
 }
 
 }  // namespace

@@ -44,6 +44,23 @@ TEST(T4, WhatIsWrittenReadsBackEqual) {
     EXPECT_EQ(measurements_from_text(t4_text({}), "t4.json").configs.size(), 0U);
 }
 
+TEST(T4, VariantsMayHaveParametersOfTheirOwn) {
+    const auto trial = [](std::string_view variant, std::string_view parameter) {
+        return measured_config(Config{std::string{variant}, {{std::string{parameter}, std::int64_t{4}}}},
+                               Outcome{.ending = Ending::timed, .samples_us = {2000}, .time_us = 2000}, 5);
+    };
+    const std::vector ours{trial("block", "THREADS"), trial("warp", "ROWS"), trial("block", "THREADS")};
+    const Measurements back = measurements_from_text(t4_text(ours), "t4.json");
+    EXPECT_EQ(back.parameters, (std::vector<std::string>{"ROWS", "THREADS", "variant"}));
+    ASSERT_EQ(back.configs.size(), 3U);
+    EXPECT_EQ(back.configs[1].values, (std::vector<std::pair<std::string, Value>>{{"ROWS", std::int64_t{4}},
+                                                                                  {"variant", std::string{"warp"}}}));
+    EXPECT_EQ(t4_text(back.configs), t4_text(ours));
+
+    const std::vector odd{trial("block", "THREADS"), trial("block", "ROWS")};
+    EXPECT_NE(refusal_of_results(t4_text(odd)).find("results[1]: there is no 'THREADS'"), std::string::npos);
+}
+
 TEST(T4, BothSpellingsMeanTheSame) {
     const auto with_times = [](std::string_view times, std::string_view unit) {
         const Measurements read = measurements_from_text(
@@ -108,6 +125,25 @@ TEST(T4, TimesThatAreNoneAreToldWithTheirPlace) {
     EXPECT_EQ(none.notes.size(), 1U);
 }
 
+TEST(T4, ConfigsAreComparedByTheirTimeWhateverTheObjectiveWas) {
+    const auto read = [](std::string_view measurements) {
+        return fmt::format(R"({{"results": [{{"configuration": {{"x": 1}}, "objectives": ["energy"],
+            "measurements": [{}]}}]}})",
+                           measurements);
+    };
+    const std::string energy = R"({"name": "energy", "value": 100, "unit": "J"})";
+    const std::string time = R"({"name": "time", "value": 2, "unit": "ms"})";
+    EXPECT_EQ(measurements_from_text(read(energy + "," + time), "t4.json").configs.at(0).time_ms, 2);
+    EXPECT_NE(refusal_of_results(read(energy)).find("results[0]: its 'energy' is in 'J', and configs are compared by"),
+              std::string::npos);
+    const Measurements both = measurements_from_text(
+        R"({"tune_params_keys": ["x"], "objective": "GFLOP/s", "cache": {
+            "1": {"x": 1, "time": 3, "GFLOP/s": 50}, "2": {"x": 2, "GFLOP/s": "CompilationFailedConfig"}}})",
+        "cache.json");
+    EXPECT_EQ(both.configs.at(0).time_ms, 3);
+    EXPECT_EQ(both.configs.at(1).invalidity, "compile");
+}
+
 TEST(T4, SaysWhatIsWrongAndWhere) {
     EXPECT_NE(refusal_of_results("{}").find("neither T4"), std::string::npos);
     EXPECT_NE(refusal_of_results(R"({"results": {}})").find("results: it is no list"), std::string::npos);
@@ -121,6 +157,13 @@ TEST(T4, SaysWhatIsWrongAndWhere) {
     EXPECT_NE(refusal_of_results(R"({"results": [{"configuration": {"x": 1}, "invalidity": "odd"}]})").find("'odd'"),
               std::string::npos);
     EXPECT_NE(refusal_of_results(R"({"metadata": {"timeunit": "hours"}, "results": []})").find("'hours' is no unit"),
+              std::string::npos);
+    EXPECT_NE(refusal_of_results(R"({"results": [{"configuration": {"x": 1}, "invalidity": 5}]})")
+                  .find("results[0]: its invalidity is no word"),
+              std::string::npos);
+    EXPECT_NE(refusal_of_results(
+                  R"({"results": [{"configuration": {"x": 1}, "measurements": [{"name": "time", "value": 1e307}]}]})")
+                  .find("a time is 1e+307"),
               std::string::npos);
     EXPECT_NE(refusal_of_results(R"({"cache": {"1": {}}})").find("names no parameter"), std::string::npos);
     EXPECT_NE(refusal_of_results("\xff").find("file.json:1:1"), std::string::npos);

@@ -22,16 +22,25 @@ std::string meaning_of(const Value& value) {
     return to_text(value);
 }
 
+/// Of the parameter at a place of the results' list.
+Value value_of(const MeasuredConfig& config, std::size_t column, const std::string& name) {
+    if (column < config.values.size() && config.values[column].first == name) return config.values[column].second;
+    const auto found = std::ranges::find(config.values, name, &std::pair<std::string, Value>::first);
+    return found != config.values.end() ? found->second : Value{std::string{lacked}};
+}
+
 /// The rows of a space by the values of results.
 class RowFinder {
 public:
     RowFinder(const Variant& variant, const Measurements& measurements, const std::string& file) {
         for (const Parameter& parameter : variant.parameters) {
             const auto found = std::ranges::find(measurements.parameters, parameter.name);
-            if (found == measurements.parameters.end() && parameter.values.size() > 1)
+            const bool there = found != measurements.parameters.end();
+            if (!there && parameter.values.size() > 1 && !measurements.configs.empty())
                 throw Error{Error::Kind::usage,
                             fmt::format("{}: its configurations have no '{}', which is a parameter of '{}'", file,
                                         parameter.name, variant.name)};
+            names_.push_back(there ? parameter.name : std::string{});
             column_.push_back(static_cast<std::size_t>(found - measurements.parameters.begin()));
             index_.emplace_back();
             for (std::size_t v = 0; v < parameter.values.size(); ++v)
@@ -42,8 +51,8 @@ public:
     std::optional<Space::Row> row(const MeasuredConfig& config) const {
         Space::Row out{index_.size()};
         for (std::size_t p = 0; p < index_.size(); ++p) {
-            if (column_[p] >= config.values.size()) continue;
-            const auto found = index_[p].find(meaning_of(config.values[column_[p]].second));
+            if (names_[p].empty()) continue;  // the results do not tell its only value
+            const auto found = index_[p].find(meaning_of(value_of(config, column_[p], names_[p])));
             if (found == index_[p].end()) return std::nullopt;
             out[p] = found->second;
         }
@@ -51,6 +60,7 @@ public:
     }
 
 private:
+    std::vector<std::string> names_;
     std::vector<std::size_t> column_;
     std::vector<std::unordered_map<std::string, std::uint16_t>> index_;
 };
@@ -71,11 +81,29 @@ bool before(const Value& a, const Value& b) {
 
 bool timed(const MeasuredConfig& config) { return config.time_ms && *config.time_ms > 0; }
 
+bool parts_cells(char c) { return c == ' ' || c == ',' || static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }
+
+Error no_cell(const std::string& text, std::string_view why) {
+    return {Error::Kind::usage, fmt::format("'{}' cannot stand in a recorded space: {}", printable(text), why)};
+}
+
 std::string cell(const std::string& text) {
-    if (text.empty() || text.find_first_of(" ,\t\r\n") != std::string::npos)
-        throw Error{Error::Kind::usage,
-                    fmt::format("'{}' cannot stand in a recorded space: it has a blank or a comma", printable(text))};
+    if (text.empty()) throw no_cell(text, "it is empty");
+    if (std::ranges::any_of(text, parts_cells)) throw no_cell(text, "it has a blank, a comma or a control character");
+    if (text.starts_with('#')) throw no_cell(text, "a line that begins with it is none of a config");
     return text;
+}
+
+std::string column(const std::string& name) {
+    static constexpr std::string_view taken[] = {"time_ms", "sd_ms", "cost_ms", "status"};
+    if (std::ranges::find(taken, name) != std::end(taken)) throw no_cell(name, "a column of its own has that name");
+    return cell(name);
+}
+
+/// What names a kernel or device elsewhere, in one word.
+std::string one_word(std::string text) {
+    std::ranges::replace_if(text, parts_cells, '_');
+    return text.empty() ? "unknown" : text;
 }
 
 /// The standard deviation of single runs; empty where they are not told.
@@ -104,8 +132,11 @@ Op op_of_measurements(const Measurements& measurements) {
     variant.name = op.name;
     for (std::size_t p = 0; p < measurements.parameters.size(); ++p) {
         std::unordered_map<std::string, Value> values;
-        for (const MeasuredConfig& config : measurements.configs)
-            values.emplace(meaning_of(config.values[p].second), config.values[p].second);
+        for (const MeasuredConfig& config : measurements.configs) {
+            Value value = value_of(config, p, measurements.parameters[p]);
+            std::string meaning = meaning_of(value);
+            values.emplace(std::move(meaning), std::move(value));
+        }
         Parameter parameter{.name = measurements.parameters[p], .values = {}, .fallback = {}, .about = {}};
         for (auto& [meaning, value] : values) parameter.values.push_back(std::move(value));
         std::ranges::sort(parameter.values, before);
@@ -141,11 +172,11 @@ MeasuredSpace measured_space(const Space& space, const Measurements& measurement
 
 std::string recorded_text(const Space& space, const MeasuredSpace& measured, const std::string& device) {
     const Variant& variant = *space.variants()[0].variant;
-    std::string out = fmt::format("# kernel: {}\n# device: {}\n", cell(variant.name), cell(device));
+    std::string out = fmt::format("# kernel: {}\n# device: {}\n", one_word(variant.name), one_word(device));
     std::vector<std::vector<std::string>> texts;
     for (const Parameter& parameter : variant.parameters) {
         texts.emplace_back();
-        out += fmt::format("# values {}:", cell(parameter.name));
+        out += fmt::format("# values {}:", column(parameter.name));
         for (const Value& value : parameter.values) out += " " + texts.back().emplace_back(cell(to_text(value)));
         out += "\n";
     }

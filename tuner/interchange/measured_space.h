@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tuner/interchange/t4.h"
@@ -11,6 +12,9 @@
 #include "tuner/model/space.h"
 
 namespace autotune {
+
+/// The value of what a configuration's variant lacks, in a space of all variants' parameters.
+inline constexpr std::string_view lacked = "-";
 
 /// An op as op_of_t1() makes it, of the parameters and values that occur in results, and without conditions. Throws
 /// Error{usage} where there is no result.
@@ -35,8 +39,8 @@ struct MeasuredSpace {
 MeasuredSpace measured_space(const Space& space, const Measurements& measurements, const std::string& file);
 
 /// The file that `autotune replay` searches again: the values of each parameter, then a line a config. Throws
-/// Error{usage} for a name or value with a blank, a comma or a line's end, which the format cannot hold.
-/// device  in one word
+/// Error{usage} for a name or value that the format cannot hold: with a blank, a comma or a control character, with a
+/// '#' in front, or named as one of its own columns. The kernel and the device become one word.
 std::string recorded_text(const Space& space, const MeasuredSpace& measured, const std::string& device);
 
 }  // namespace autotune

@@ -7,6 +7,8 @@
 #include <array>
 #include <cmath>
 #include <ctime>
+#include <map>
+#include <set>
 
 #include "autotune/error.h"
 #include "tuner/interchange/json_text.h"
@@ -49,10 +51,9 @@ public:
         else
             refuse("", "it is neither T4, with results, nor a Kernel Tuner cache, with a cache");
         if (without_time_ > 0)
-            out_.notes.push_back(
-                fmt::format("{} configurations are said to be correct and have no time: taken as "
-                            "failed at run time",
-                            without_time_));
+            out_.notes.push_back(fmt::format("{} said to be correct and without a time: taken as failed at run time",
+                                             without_time_ == 1 ? std::string{"1 configuration is"}
+                                                                : fmt::format("{} configurations are", without_time_)));
         return std::move(out_);
     }
 
@@ -65,10 +66,18 @@ private:
         return object.contains(name) && object[name].is_string() ? object[name].get<std::string>() : std::string{};
     }
 
+    /// The same of what must be a word where it is there at all.
+    std::string word_or_nothing(const ForeignJson& object, const char* name, const std::string& where) const {
+        if (object.contains(name) && !object[name].is_null() && !object[name].is_string())
+            refuse(where, fmt::format("its {} is no word", name));
+        return text_or_nothing(object, name);
+    }
+
     double time_of(const ForeignJson& json, double unit, const std::string& where) const {
         if (!json.is_number()) refuse(where, "a time is no number");
         const double time = json.get<double>() * unit;
-        if (!std::isfinite(time) || time < 0) refuse(where, fmt::format("a time is {}", json.get<double>()));
+        // in microseconds too
+        if (!std::isfinite(time * 1000) || time < 0) refuse(where, fmt::format("a time is {}", json.get<double>()));
         return time;
     }
 
@@ -92,19 +101,22 @@ private:
         if (!results.is_array()) refuse("results", "it is no list");
         double unit = 1;
         if (root_.contains("metadata") && root_["metadata"].is_object()) {
-            const std::string word = text_or_nothing(root_["metadata"], "timeunit");
+            const std::string word = word_or_nothing(root_["metadata"], "timeunit", "metadata");
             const auto known = milliseconds_of(word);
             if (!known) refuse("metadata", fmt::format("'{}' is no unit of time", word));
             unit = *known;
         }
         for (std::size_t i = 0; i < results.size(); ++i) result(results[i], unit, fmt::format("results[{}]", i));
+        std::set<std::string> all;
+        for (const auto& [variant, names] : names_of_) all.insert(names.begin(), names.end());
+        out_.parameters.assign(all.begin(), all.end());
     }
 
     void result(const ForeignJson& json, double unit, const std::string& where) {
         if (!json.is_object() || !json.contains("configuration")) refuse(where, "there is no configuration");
         MeasuredConfig config;
         values(config, json["configuration"], where);
-        if (const std::string word = text_or_nothing(json, "invalidity"); !word.empty()) {
+        if (const std::string word = word_or_nothing(json, "invalidity", where); !word.empty()) {
             if (std::ranges::find(invalidities, word) == invalidities.end())
                 refuse(where, fmt::format("'{}' is no invalidity: there are {}", word, fmt::join(invalidities, ", ")));
             config.invalidity = word;
@@ -120,20 +132,30 @@ private:
             config.framework_ms = time_or_nothing(spent, {"framework"}, unit, where);
             config.runtimes_ms = times(spent, "runtimes", unit, where);
         }
-        const std::string objective = objective_of(json);
         if (config.invalidity == "correct" && json.contains("measurements") && json["measurements"].is_array())
-            for (const ForeignJson& each : json["measurements"]) {
-                config.predicted =
-                    config.predicted || (each.is_object() && text_or_nothing(each, "name") == "predicted");
-                if (each.is_object() && text_or_nothing(each, "name") == objective && each.contains("value")) {
-                    const auto own = milliseconds_of(text_or_nothing(each, "unit"));
-                    // a measurement without a unit has the file's
-                    config.time_ms = time_of(each["value"],
-                                             text_or_nothing(each, "unit").empty() ? unit : own.value_or(unit), where);
-                }
-            }
+            measured(config, json["measurements"], objective_of(json), unit, where);
         settle(config);
         out_.configs.push_back(std::move(config));
+    }
+
+    /// Configs are compared by their time: the measurement of that name, else the objective's.
+    void measured(MeasuredConfig& config, const ForeignJson& all, const std::string& objective, double unit,
+                  const std::string& where) const {
+        const ForeignJson* time = nullptr;
+        for (const ForeignJson& each : all) {
+            if (!each.is_object()) continue;
+            const std::string name = text_or_nothing(each, "name");
+            config.predicted = config.predicted || name == "predicted";
+            if (each.contains("value") && (name == "time" || (name == objective && time == nullptr))) time = &each;
+        }
+        if (time == nullptr) return;
+        const std::string word = text_or_nothing(*time, "unit");
+        const auto own = milliseconds_of(word);
+        if (!own)
+            refuse(where, fmt::format("its '{}' is in '{}', and configs are compared by their time",
+                                      text_or_nothing(*time, "name"), word));
+        // a measurement without a unit has the file's
+        config.time_ms = time_of((*time)["value"], word.empty() ? unit : *own, where);
     }
 
     static std::string objective_of(const ForeignJson& json) {
@@ -148,8 +170,7 @@ private:
         if (!rows.is_object()) refuse("cache", "it is no object");
         out_.kernel = text_or_nothing(root_, "kernel_name");
         out_.device = text_or_nothing(root_, "device_name");
-        const std::string objective =
-            text_or_nothing(root_, "objective").empty() ? "time" : text_or_nothing(root_, "objective");
+        const std::string told = text_or_nothing(root_, "objective"), objective = told.empty() ? "time" : told;
         if (root_.contains("tune_params_keys") && root_["tune_params_keys"].is_array())
             for (const ForeignJson& key : root_["tune_params_keys"]) {
                 if (!key.is_string()) refuse("tune_params_keys", "a name is no string");
@@ -175,13 +196,16 @@ private:
         config.timestamp = timestamp_of(text_or_nothing(row, "timestamp"));
         std::string failure = text_or_nothing(row, "__error__");
         if (failure.empty()) failure = text_or_nothing(row, objective.c_str());
+        // Whatever was searched for, configs are compared by their time.
+        const std::string compared = row.contains("time") ? "time" : objective;
+        if (failure.empty()) failure = text_or_nothing(row, compared.c_str());
         if (!failure.empty()) {
             config.invalidity = failure == "CompilationFailedConfig" ? "compile"
                                 : failure == "InvalidConfig"         ? "constraints"
                                                                      : "runtime";
-        } else if (row.contains(objective) && !row[objective].is_null()) {
+        } else if (row.contains(compared) && !row[compared].is_null()) {
             // Before it wrote words, Kernel Tuner wrote 1e20 for a failure.
-            config.time_ms = time_of(row[objective], 1, where);
+            config.time_ms = time_of(row[compared], 1, where);
             if (*config.time_ms >= 1e20) {
                 config.time_ms.reset();
                 config.invalidity = "runtime";
@@ -191,21 +215,23 @@ private:
         out_.configs.push_back(std::move(config));
     }
 
+    /// JSON gives members by name, so configurations of the same parameters have them in the same order.
     void values(MeasuredConfig& config, const ForeignJson& json, const std::string& where) {
         if (!json.is_object() || json.empty()) refuse(where, "its configuration is empty or no object");
-        for (const auto& [name, value] : json.items())
+        std::string variant;
+        for (const auto& [name, value] : json.items()) {
             config.values.emplace_back(name, value_of_json(value, fmt::format("{}: {}: '{}'", file_, where, name)));
-        if (out_.parameters.empty())
-            for (const auto& entry : config.values) out_.parameters.push_back(entry.first);
-        if (config.values.size() != out_.parameters.size())
-            refuse(where, fmt::format("it has {} parameters, and the first has {}", config.values.size(),
-                                      out_.parameters.size()));
-        for (std::size_t i = 0; i < out_.parameters.size(); ++i) {
-            const auto found =
-                std::ranges::find(config.values, out_.parameters[i], &std::pair<std::string, Value>::first);
-            if (found == config.values.end()) refuse(where, fmt::format("there is no '{}'", out_.parameters[i]));
-            std::iter_swap(config.values.begin() + static_cast<std::ptrdiff_t>(i), found);
+            if (name == "variant") variant = to_text(config.values.back().second);
         }
+        const auto [first, added] = names_of_.try_emplace(variant);
+        if (added)
+            for (const auto& entry : config.values) first->second.push_back(entry.first);
+        const std::vector<std::string>& names = first->second;
+        if (config.values.size() != names.size())
+            refuse(where, fmt::format("it has {} parameters, and the first{} has {}", config.values.size(),
+                                      variant.empty() ? "" : " of '" + variant + "'", names.size()));
+        for (std::size_t i = 0; i < names.size(); ++i)
+            if (config.values[i].first != names[i]) refuse(where, fmt::format("there is no '{}'", names[i]));
     }
 
     void settle(MeasuredConfig& config) {
@@ -227,6 +253,7 @@ private:
     const ForeignJson& root_;
     const std::string& file_;
     Measurements out_;
+    std::map<std::string, std::vector<std::string>> names_of_;  ///< of each variant's configurations
     std::size_t without_time_ = 0;
 };
 

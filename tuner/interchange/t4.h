@@ -30,8 +30,10 @@ struct MeasuredConfig {
 
 /// What a file of results holds.
 struct Measurements {
-    std::string kernel, device;           ///< of a cache file; T4 tells neither
-    std::vector<std::string> parameters;  ///< as a cache lists them; of T4, whose objects have no order, by name
+    std::string kernel, device;  ///< of a cache file; T4 tells neither
+    /// As a cache lists them; of T4, whose objects have no order, all that occur, by name. A configuration lacks those
+    /// that its variant does not have.
+    std::vector<std::string> parameters;
     std::vector<MeasuredConfig> configs;
     std::vector<std::string> notes;  ///< what was left out, a sentence each
 };
@@ -40,7 +42,8 @@ struct Measurements {
 /// a top-level time unit, also misspelt), or a Kernel Tuner cache file, also one that its tuner did not close.
 /// file    its name, for messages
 /// throws  Error{usage} naming file and place: no JSON (NaN is none), none of the formats, a configuration without its
-///         parameters or one that has others than the first, a time that is negative or no number
+///         parameters or one that has others than the first of the same `variant`, an objective that is no time, a
+///         time that is negative or no number
 Measurements measurements_from_text(std::string_view text, const std::string& file);
 
 /// A trial of ours. The variant stands first, as the parameter `variant`. What was dropped early is "correct" with no
