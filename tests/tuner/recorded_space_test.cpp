@@ -88,6 +88,10 @@ TEST(RecordedSpace, ReadsLinesThatEndInACarriageReturn) {
     EXPECT_EQ(RecordedSpace::parse(text, "toy.csv").sorted_us().size(), 2u);
 }
 
+TEST(RecordedSpace, ReadsTextThatBeginsWithAByteOrderMark) {
+    EXPECT_EQ(RecordedSpace::parse("\xef\xbb\xbf" + sound, "toy.csv").sorted_us().size(), 2u);
+}
+
 TEST(RecordedSpace, AValueListedTwiceIsOneValue) {
     const RecordedSpace record =
         RecordedSpace::parse("# values A: 1 2 2 1\nA,time_ms,sd_ms,cost_ms,status\n1,3,,,ok\n2,4,,,ok\n", "toy.csv");
@@ -98,6 +102,8 @@ TEST(RecordedSpace, NamesTheLineAndTheCauseOfWhatItRefuses) {
     EXPECT_NE(refusal(with("16,7,1,,,ok")).find("line 12: '7' is no value of B"), std::string::npos);
     EXPECT_NE(refusal(with("16,1,1,,ok")).find("line 12: there are 5 cells under 6 columns"), std::string::npos);
     EXPECT_NE(refusal(with("16,1,nan,,,ok")).find("time_ms is 'nan', which is no time above 0"), std::string::npos);
+    EXPECT_NE(refusal(with("16,1,1e306,,,ok")).find("'1e306', which is no time above 0 that a double holds"),
+              std::string::npos);
     EXPECT_NE(refusal(with("16,1,-1,,,ok")).find("no time above 0"), std::string::npos);
     EXPECT_NE(refusal(with("16,1,inf,,,ok")).find("no time above 0"), std::string::npos);
     EXPECT_NE(refusal(with("16,1,1e,,,ok")).find("no time above 0"), std::string::npos);

@@ -99,6 +99,7 @@ public:
     };
 
     RecordReader(std::string_view text, const std::string& name) : name_{name} {
+        if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // some editors begin UTF-8 so
         while (!text.empty()) {
             const std::size_t end = std::min(text.find('\n'), text.size());
             std::string_view line = text.substr(0, end);
@@ -194,8 +195,9 @@ private:
 
     double positive(std::string_view text, std::string_view column) const {
         const std::optional<double> number = number_of(text);
-        if (!number || !(*number > 0))
-            refuse_line(fmt::format("{} is '{}', which is no time above 0", column, printable(text)));
+        if (!number || !(*number > 0) || !std::isfinite(*number * us_per_ms))
+            refuse_line(
+                fmt::format("{} is '{}', which is no time above 0 that a double holds", column, printable(text)));
         return *number;
     }
 
