@@ -51,7 +51,11 @@ std::vector<std::string> listed(const std::string& text) {
 
 std::vector<RecordedSpace> read_spaces(const std::string& folder) {
     std::vector<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator{folder})
+    std::error_code failed;
+    const std::filesystem::directory_iterator all{folder, failed};
+    if (failed)
+        throw Error{Error::Kind::usage, fmt::format("'{}' is no folder of spaces: {}", folder, failed.message())};
+    for (const auto& entry : all)
         if (entry.path().string().ends_with(".csv.gz")) files.push_back(entry.path());
     std::ranges::sort(files);
     std::vector<RecordedSpace> spaces;
@@ -312,14 +316,19 @@ int main(int count, char** arguments) {
     app.add_option("--spaces", options.spaces, "the folder with the .csv.gz files");
     app.add_option("--strategies", options.strategies, "names, with commas between; default: all");
     app.add_option("--only", options.only, "spaces whose names hold one of these, with commas between");
-    app.add_option("--seeds", options.seeds, "searches of a space: seeds 1 to this");
-    app.add_option("--evaluations", options.evaluations, "of a search");
+    app.add_option("--seeds", options.seeds, "searches of a space: seeds 1 to this")
+        ->check(CLI::Range(std::size_t{1}, std::size_t{10'000}));
+    app.add_option("--evaluations", options.evaluations, "of a search")->check(CLI::PositiveNumber);
     app.add_option("--jobs", options.jobs, "searches at once; default: one a core");
     app.add_flag("--leave-one-out", options.leave_one_out,
                  "first of all, guided where it knows the other devices' records of each kernel");
     app.add_flag("--made-up", options.made_up, "what a config costs on spaces of 10^5 and 10^7 configs");
-    app.add_option("--window", options.window, "configs asked for at once");
-    CLI11_PARSE(app, count, arguments);
+    app.add_option("--window", options.window, "configs asked for at once")->check(CLI::PositiveNumber);
+    try {
+        app.parse(count, arguments);
+    } catch (const CLI::ParseError& e) {
+        return app.exit(e) == 0 ? 0 : exit_code(Error::Kind::usage);
+    }
     try {
         if (options.made_up) return time_asks(options);
         if (options.spaces.empty()) throw Error{Error::Kind::usage, "--spaces DIR or --made-up says what is searched"};

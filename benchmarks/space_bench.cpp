@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 #include <functional>
 #include <random>
 #include <vector>
@@ -100,6 +101,10 @@ void measure(const std::string& name, const Op& op) {
 }  // namespace
 
 int main(int count, char** arguments) {
+    if (count == 2 && !std::filesystem::is_directory(arguments[1])) {
+        fmt::print(stderr, "error: '{}' is no folder of recorded spaces\n", arguments[1]);
+        return 1;
+    }
     fmt::print("{:<34}{:>10}{:>18}{:>10}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "space", "raw", "valid", "build ms", "KiB",
                "row us", "number us", "hamming", "adjacent");
     if (count == 2) {
