@@ -1,59 +1,12 @@
 #include "tests/model/published_spaces.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <map>
-#include <memory>
+
+#include "tuner/replay/recorded_space.h"
 
 namespace autotune::test {
 namespace {
-
-/// A recorded space: its parameters, its rows as value indices.
-struct Recorded {
-    std::vector<Parameter> parameters;
-    std::vector<Space::Row> rows;
-};
-
-Recorded recorded(const std::filesystem::path& file) {
-    Recorded out;
-    const std::string command = fmt::format("gzip -dc '{}'", file.string());
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe{popen(command.c_str(), "r"), pclose};
-    std::array<char, 4096> buffer{};
-    bool header = false;
-    std::vector<std::map<std::string, std::uint16_t>> index;
-    while (std::fgets(buffer.data(), buffer.size(), pipe.get())) {
-        std::string line{buffer.data()};
-        while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
-        constexpr std::string_view values = "# values ";
-        if (line.starts_with(values)) {
-            const std::size_t colon = line.find(": ");
-            out.parameters.push_back(
-                {.name = line.substr(values.size(), colon - values.size()), .values = {}, .fallback = {}, .about = {}});
-            index.emplace_back();
-            for (std::size_t at = colon + 2; at < line.size();) {
-                const std::size_t end = std::min(line.find(' ', at), line.size());
-                const std::string text = line.substr(at, end - at);
-                index.back().emplace(text, static_cast<std::uint16_t>(out.parameters.back().values.size()));
-                out.parameters.back().values.push_back(value_from_text(text));
-                at = end + 1;
-            }
-        } else if (line[0] != '#' && !header) {
-            header = true;
-        } else if (line[0] != '#') {
-            Space::Row row{index.size()};
-            for (std::size_t p = 0, at = 0; p < index.size(); ++p) {
-                const std::size_t end = line.find(',', at);
-                row[p] = index[p].at(line.substr(at, end - at));
-                at = end + 1;
-            }
-            out.rows.push_back(row);
-        }
-    }
-    return out;
-}
 
 /// As the folder's README publishes them.
 std::vector<std::string> published(const std::string& kernel) {
@@ -92,18 +45,16 @@ std::vector<PublishedSpace> published_spaces(const std::filesystem::path& folder
     for (const std::filesystem::path& file : files) {
         const std::string name = file.filename().string(), kernel = name.substr(0, name.find("__"));
         if (kernel == "coulomb3d") continue;  // its constraints are not published
-        Recorded record = recorded(file);
-        PublishedSpace space{
-            .name = name.substr(0, name.size() - suffix.size()), .op = {}, .recorded = std::move(record.rows)};
+        const RecordedSpace record = RecordedSpace::read(file);
+        PublishedSpace space{.name = name.substr(0, name.size() - suffix.size()), .op = {}, .recorded = {}};
+        for (std::size_t i = 0; i < record.space().size(); ++i) space.recorded.push_back(record.space().row(i));
         space.valid = space.recorded.size();
         for (const auto& [more, count] : more_than_recorded)
             if (more == kernel || more == space.name) space.valid = count;
         space.op.name = kernel;
         Variant variant;
         variant.name = "only";
-        variant.parameters = std::move(record.parameters);
-        for (Parameter& parameter : variant.parameters)
-            parameter.fallback = Expression::constant(parameter.values.front());
+        variant.parameters = record.instance().op().variants.front().parameters;
         for (const std::string& constraint : published(kernel))
             variant.constraints.push_back({constraint, Expression::parse(constraint)});
         space.op.variants.push_back(std::move(variant));

@@ -18,8 +18,7 @@ struct PublishedSpace {
     std::size_t valid = 0;             ///< as published; more than recorded where the file lists working ones only
 };
 
-/// Reads the files KERNEL__DEVICE.csv.gz of a folder, by name, but those whose constraints are not published. Needs
-/// gzip. Throws std::out_of_range for rows with values that their file does not list.
+/// Reads the files KERNEL__DEVICE.csv.gz of a folder, by name, but those whose constraints are not published.
 std::vector<PublishedSpace> published_spaces(const std::filesystem::path& folder);
 
 }  // namespace autotune::test
