@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "tuner/strategies/failures.h"
 #include "tuner/strategies/surrogate.h"
 #include "tuner/strategies/unvisited.h"
 
@@ -30,10 +31,6 @@ constexpr std::size_t many = 60;
 constexpr std::size_t expectations_until = 100;
 /// More than these, and the oldest of the slower half is left out: a fit costs their third power.
 constexpr std::size_t observations_at_most = 500;
-
-/// The share of failures that is expected of a config unlike any tried, and how many trials alike that counts as.
-constexpr double failing = 0.1, failing_weight = 0.2;
-constexpr double failing_most = 0.999;  ///< a config may work though all like it failed
 
 /// What a standard normal variable is expected to exceed -u by.
 double expected_excess(double u) {
@@ -82,12 +79,12 @@ public:
         Told& told = tried_[place_of_tried_.at(number)];
         if (told.ended) return;
         told.ended = true;
-        if (!known) return fail(told);
+        if (failures_ && !stale_)
+            if (const auto place = place_in_pool(number)) failures_->note(*place, !known);
+        if (!known) return;
         told.time_us = outcome.time_us;
         if (worked_ == 0) reference_us_ = outcome.time_us;
         ++worked_;
-        if (!alike_.empty() && !stale_)
-            if (const auto place = place_in_pool(number)) note_outcome(*place, false);
         const bool best = outcome.ok() && !(outcome.time_us >= best_us_);
         if (best) best_us_ = outcome.time_us;
         stale_ = stale_ || (best && pooled());
@@ -121,12 +118,6 @@ private:
         tried_.back().guess = surrogate_->observations() ? surrogate_->mean()[*place] : 0;
         surrogate_->observe(*place);
         observed_.push_back(tried_.size() - 1);
-    }
-
-    /// A config like those that failed is less likely to work.
-    void fail(const Told& told) {
-        if (surrogate_ && !stale_)
-            if (const auto place = place_in_pool(told.number)) note_outcome(*place, true);
     }
 
     std::optional<std::size_t> place_in_pool(std::size_t number) const {
@@ -170,6 +161,10 @@ private:
         surrogate_.emplace(features_);
         if (before && before->length.size() == features_.columns.size()) surrogate_->set(*before);
         observe_all();
+        failures_.emplace(features_, fitted_);
+        for (const Told& told : tried_)
+            if (const auto place = place_in_pool(told.number); told.ended && place)
+                failures_->note(*place, !told.time_us);
     }
 
     void make_pool() {
@@ -200,16 +195,11 @@ private:
         stale_ = false;
         observed_.clear();
         nearest_.assign(pool_.size(), std::numeric_limits<float>::max());
-        alike_.clear();
         for (std::size_t i = 0; i < tried_.size(); ++i) {
             const std::optional<std::size_t> place = place_in_pool(tried_[i].number);
             if (!place) continue;
             note_distance(*place);
-            if (tried_[i].ended && !tried_[i].time_us) {
-                note_outcome(*place, true);
-                continue;
-            }
-            observed_.push_back(i);
+            if (!tried_[i].ended || tried_[i].time_us) observed_.push_back(i);
         }
         leave_out_slow();
         std::vector<std::size_t> places;
@@ -275,31 +265,10 @@ private:
         for (std::size_t i = 0; i < distance.size(); ++i) nearest_[i] = std::min(nearest_[i], distance[i]);
     }
 
-    /// How much each config has in common with those that failed, and with all; made when the first one fails.
-    void note_outcome(std::size_t place, bool failure) {
-        if (alike_.empty()) {
-            alike_.assign(pool_.size(), {});
-            for (const Told& told : tried_)
-                if (const auto other = place_in_pool(told.number); other && told.time_us) note_outcome(*other, false);
-        }
-        const std::vector<float> kernel = surrogate_->kernel_row(place);
-        for (std::size_t i = 0; i < kernel.size(); ++i) {
-            alike_[i].all += kernel[i] * kernel[i];
-            if (failure) alike_[i].failed += kernel[i] * kernel[i];
-        }
-    }
-
-    /// The chance that a config works, squared: one that fails costs a trial and tells nothing of times.
-    double works(std::size_t place) const {
-        if (alike_.empty()) return 1;
-        const Alike& alike = alike_[place];
-        const double fails = (alike.failed + failing * failing_weight) / (alike.all + failing_weight);
-        return (1 - std::min(fails, failing_most)) * (1 - std::min(fails, failing_most));
-    }
-
     /// The config whose improvement on the best is expected to be largest.
     std::size_t most_promising() {
         surrogate_->solve(values());
+        failures_->learn();
         const double best_value = best_known();
         const std::span<const float> mean = surrogate_->mean(), variance = surrogate_->variance();
         const double scale = std::sqrt(surrogate_->scale());
@@ -311,7 +280,8 @@ private:
             const double deviation = std::sqrt(static_cast<double>(variance[i])) * scale;
             const double u = (best_value - static_cast<double>(mean[i])) / deviation;
             if (u < cut) continue;
-            const double gain = deviation * expected_excess(u) * works(i);
+            // The chance that it works, squared: one that fails costs a trial and tells nothing of times.
+            const double gain = deviation * expected_excess(u) * std::pow(failures_->works(i), 2);
             if (gain < most || (gain == most && !(priority_[i] < priority_[*best]))) continue;
             if (gain > most)
                 cut = excess_argument(gain / widest);  // below, not even the widest deviation gains as much
@@ -334,10 +304,6 @@ private:
         return best;
     }
 
-    struct Alike {
-        float all = 0, failed = 0;
-    };
-
     const Space& space_;
     const std::uint64_t seed_;
     const bool fitted_;
@@ -355,13 +321,13 @@ private:
     Features features_;
     std::vector<std::uint64_t> priority_;
     std::optional<Surrogate> surrogate_;
+    std::optional<Failures> failures_;
     bool stale_ = false;                 ///< the pool lacks what it should hold
     std::vector<std::size_t> observed_;  ///< places in tried_, in the order of the surrogate's observations
     std::size_t fitted_at_ = spread_first - worked_first;
     double reference_us_ = 1;     ///< any time at all, so that only ratios matter: the first
     std::optional<double> gain_;  ///< expected of the last config, of the logarithm of time
     std::vector<float> nearest_;  ///< of each config of the pool: how far from what was tried
-    std::vector<Alike> alike_;    ///< empty while nothing failed
 };
 
 }  // namespace

@@ -362,6 +362,8 @@ void Surrogate::solve(std::span<const double> values) {
 }
 
 void Surrogate::fit(std::span<const double> values, int steps) {
+    // Equal values are explained best by lengths without end and no noise, of which nothing can be computed.
+    if (std::ranges::adjacent_find(values, std::ranges::not_equal_to{}) == values.end()) return;
     const std::size_t columns = features_.columns.size(), count = columns + 2;
     std::vector<double> theta = covariance_.length;
     theta.push_back(covariance_.additive);

@@ -36,7 +36,8 @@ public:
     void observe_only(std::vector<std::size_t> configs);
     /// The posterior mean of all configs. values: of the observations, in their order and in any unit
     void solve(std::span<const double> values);
-    /// Fits the covariance to the observations: so many steps up the posterior density of its parameters.
+    /// Fits the covariance to the observations: so many steps up the posterior density of its parameters. Where all
+    /// values are equal it stays.
     void fit(std::span<const double> values, int steps);
 
     std::span<const float> mean() const noexcept { return mean_; }
