@@ -57,10 +57,12 @@ struct FlagValues {
     std::vector<std::string_view> values;
 };
 const std::vector<FlagValues>& flag_values() {
-    static const std::vector<FlagValues> table{
-        {"--progress", {"auto", "line", "plain", "none"}}, {"--color", {"auto", "always", "never"}},
-        {"--effort", {"quick", "normal", "full"}},         {"--prior", {"none", "records", "model"}},
-        {"--as", {"cpp", "toml", "json", "cubin"}},        {"--fail-on", {"slower"}}};
+    static const std::vector<FlagValues> table{{"--progress", {"auto", "line", "plain", "none"}},
+                                               {"--color", {"auto", "always", "never"}},
+                                               {"--effort", {"quick", "normal", "full"}},
+                                               {"--prior", {"none", "records", "model"}},
+                                               {"--as", {"cpp", "toml", "json", "cubin", "t4", "kernel-tuner"}},
+                                               {"--fail-on", {"slower"}}};
     return table;
 }
 

@@ -14,7 +14,7 @@
 #include "tools/record_text.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
-#include "tuner/interchange/t4.h"
+#include "tuner/interchange/kernel_tuner_cache.h"
 #include "tuner/model/printable.h"
 #include "tuner/model/suggest.h"
 
@@ -113,18 +113,19 @@ Artefact artefact_of(const Record& record, const Instance& instance, const Store
 }
 
 /// Every trial of the search that the record came from, as other tuners write theirs down. A variant is a parameter
-/// like others; parameters that a config's variant lacks are not in it.
-std::string trials_as_t4(const Record& record, const Store& store) {
+/// like others.
+Measurements trials_behind(const Record& record, const Store& store) {
     const std::vector<StoredRun> runs = store.runs(record.source.op);
     const auto run = std::ranges::find_if(runs, [&](const StoredRun& r) { return r.info.uuid == record.run.uuid; });
     if (run == runs.end())
         throw usage(fmt::format("the trials behind record {} are not in this database: it came from elsewhere",
                                 record.id.text()),
                     "--as json");
-    std::vector<MeasuredConfig> configs;
+    Measurements measured{.kernel = record.source.op, .device = record.device.name};
     for (const StoredTrial& trial : store.trials(run->id))
-        configs.push_back(measured_config(trial.config, trial.outcome, trial.ended));
-    return t4_text(configs);
+        measured.configs.push_back(measured_config(trial.config, trial.outcome, trial.ended));
+    even_out(measured);
+    return measured;
 }
 
 void write_one(const Request& request, const std::vector<Record>& records, const Session& session, const Store& store,
@@ -134,7 +135,10 @@ void write_one(const Request& request, const std::vector<Record>& records, const
         console.note(fmt::format("{} records match; this is {} on {}", records.size(), record.problem.text(),
                                  record.device.name),
                      "--where, --gpu narrow them");
-    if (request.as == "t4") return write(request, store, console, trials_as_t4(record, store));
+    if (request.as == "t4") return write(request, store, console, t4_text(trials_behind(record, store).configs));
+    if (request.as == "kernel-tuner")
+        return write(request, store, console,
+                     kernel_tuner_cache_text(trials_behind(record, store), record.problem.text()));
     const Instance instance = instance_of_record(record, session.ops().find(record.source.op));
     if (request.as == "cpp") return write(request, store, console, record_as_cpp(record, instance));
     if (request.as == "toml") return write(request, store, console, record_as_toml(record));
@@ -171,9 +175,9 @@ RecordQuery query_of(const Request& request, const Session& session, const std::
 }  // namespace
 
 int run_query(const Request& request, Console& console) {
-    constexpr std::array<std::string_view, 6> forms{"", "cpp", "toml", "json", "cubin", "t4"};
+    constexpr std::array<std::string_view, 7> forms{"", "cpp", "toml", "json", "cubin", "t4", "kernel-tuner"};
     if (std::ranges::find(forms, request.as) == forms.end())
-        throw usage(fmt::format("--as is cpp, toml, json, cubin or t4, not '{}'", request.as));
+        throw usage(fmt::format("--as is cpp, toml, json, cubin, t4 or kernel-tuner, not '{}'", request.as));
     const Session session{request, console};
     const Store store = session.open_store(Store::Mode::read);
     std::vector<const Op*> ops = request.op.empty() ? session.ops().all() : std::vector<const Op*>{&session.op()};

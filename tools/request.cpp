@@ -119,8 +119,10 @@ void add_flags(CLI::App& app, unsigned flags, Request& request, Texts& texts) {
         app.add_option("--fail-on", request.fail_on, "slower: exit code 4 when what is compared is slower");
     }
     if (flags & takes_query) {
-        app.add_option("--as", request.as,
-                       "cpp, toml, json or cubin: one record, ready to use; t4: the trials behind it");
+        app.add_option(
+            "--as", request.as,
+            "cpp, toml, json or cubin: one record, ready to use; t4 or kernel-tuner: the trials behind it, for "
+            "other tuners");
         app.add_option("--where", request.where, "an expression over the problem, such as 'cols >= 4096'");
         app.add_flag("--csv", request.csv, "comma-separated values");
         app.add_option("-o,--output", request.output, "the file to write; default: stdout");

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Kernel Tuner's own schema and code judge the T4 that we write, and we read the T4 and the cache that it writes. Exit
-# code 77, which ctest calls skipped, where Kernel
-# Tuner cannot be installed.
+# Kernel Tuner's own schema and code judge the T4 that we write, it searches the cache that we write, and we read the T4
+# and the cache that it writes. Exit code 77, which ctest calls skipped, where Kernel Tuner cannot be installed.
 # usage: interop.sh WRITE_T4 FOLDER
 set -u
 write_t4=$1
@@ -14,6 +13,7 @@ if ! "$venv/bin/python" -c 'import kernel_tuner' 2>/dev/null; then
     { echo "skipped: pip cannot install kernel_tuner"; tail -2 "$folder/kernel_tuner_pip.log"; exit 77; }
 fi
 "$write_t4" >"$folder/ours_t4.json" || exit 1
+"$write_t4" --cache >"$folder/ours_cache.json" || exit 1
 "$venv/bin/python" - "$folder/ours_t4.json" "$write_t4" "$folder" <<'PYTHON'
 import json, subprocess, sys
 import jsonschema
@@ -61,5 +61,16 @@ for key, entry in (("1", row), ("2", failed)):
     util.store_cache(key, entry, folder + "/theirs_cache.json", {})
 cached = reread(folder + "/theirs_cache.json")
 assert [(r["configuration"]["x"], r["invalidity"]) for r in cached] == [(1, "correct"), (2, "compile")], cached
+# Kernel Tuner searches ours in place of a GPU, and finds the times and the failures.
+import kernel_tuner
+ours_cache = json.load(open(folder + "/ours_cache.json"))
+results, _ = kernel_tuner.tune_kernel(
+    "softmax", "__global__ void softmax() {}", ours_cache["problem_size"], [], ours_cache["tune_params"], lang="C",
+    simulation_mode=True, cache=folder + "/ours_cache.json", strategy="brute_force", quiet=True)
+times = {r["THREADS"]: r["time"] for r in results if "__error__" not in r}
+assert times == {32: 3.125, 256: 0.390625}, results
+failed = {r["THREADS"]: type(r["__error__"]) for r in results if "__error__" in r}
+assert failed == {64: util.CompilationFailedConfig, 128: util.RuntimeFailedConfig}, results
+
 print(f"T4 {version}: {len(ours['results'])} results are valid")
 PYTHON

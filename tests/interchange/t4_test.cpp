@@ -176,6 +176,18 @@ TEST(T4, AHundredThousandRowsAreReadInNoTimeToSpeakOf) {
     EXPECT_EQ(measurements_from_text(text + "}}", "cache.json").configs.size(), 100'000U);
 }
 
+TEST(T4, TrialsOfSeveralVariantsAreOneTable) {
+    Measurements measured;
+    measured.configs = {{.values = {{"variant", std::string{"block"}}, {"THREADS", std::int64_t{64}}}},
+                        {.values = {{"variant", std::string{"warp"}}, {"ROWS", std::int64_t{2}}}}};
+    even_out(measured);
+    EXPECT_EQ(measured.parameters, (std::vector<std::string>{"variant", "THREADS", "ROWS"}));
+    EXPECT_EQ(to_text(measured.configs[0].values[2].second), "none");
+    EXPECT_EQ(to_text(measured.configs[1].values[1].second), "none");
+    EXPECT_EQ(measured.configs[1].values[2].second, Value{std::int64_t{2}});
+    EXPECT_EQ(measurements_from_text(t4_text(measured.configs), "t4.json").configs.size(), 2U);
+}
+
 TEST(T4, ATrialOfOursSaysHowItEnded) {
     const Config config{"block", {{"THREADS", std::int64_t{256}}}};
     Outcome outcome{.ending = Ending::timed, .samples_us = {1500, 1700}, .time_us = 1600};

@@ -74,6 +74,25 @@ TEST_F(CommandLine, NoPredictedTimeIsInAJsonLineWithoutSayingSo) {
         EXPECT_NE(result.at("measurements").dump().find("predicted"), std::string::npos) << result;
 }
 
+// Method: 40 trials are of several variants, which have different parameters.
+TEST_F(CommandLine, WhatIsWrittenForOtherTunersIsReadAgain) {
+    ASSERT_EQ(scripted("tune softmax rows=64,cols=4096,dtype=f32 --budget 40").code, 0);
+    for (const std::string form : {"t4", "kernel-tuner"}) {
+        ASSERT_EQ(scripted("query softmax --as " + form + " -o trials.json").code, 0);
+        const Answer r = run("space --measured trials.json -o trials.csv --json");
+        EXPECT_EQ(r.code, 0) << form << r.err;
+        const nlohmann::json space = r.lines().front();
+        EXPECT_EQ(space["measured"]["configs"], 40) << form;
+        EXPECT_GE(space["measured"]["failed"].size(), 1u) << form;
+        const std::string best = nlohmann::json::parse(scripted("query softmax --json").out)["config"]["text"];
+        const std::string read_best = space["measured"]["best"]["text"];
+        for (std::size_t at = best.find(' '); at != std::string::npos; at = best.find(' ', at + 1))
+            EXPECT_NE(read_best.find(best.substr(at, best.find(' ', at + 1) - at)), std::string::npos)
+                << form << ": " << read_best << " lacks some of " << best;
+        EXPECT_EQ(run("replay trials.csv --evaluations 10 --seeds 2").code, 0) << form;
+    }
+}
+
 // Goal: what a config does is told beside its time, whatever it was tuned on, and kept with a predicted trial.
 TEST_F(CommandLine, CountersAreToldByBenchAndKeptWithATrial) {
     const std::string problem = "softmax rows=64,cols=256,dtype=f32";

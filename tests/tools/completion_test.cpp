@@ -53,7 +53,7 @@ TEST(Completion, KnowsTheFlagsThatACommandTakesAndNoOthers) {
 
 TEST(Completion, KnowsTheValuesOfFlags) {
     EXPECT_THAT(candidates({"tune", "--strategy", "r"}), ElementsAre("random"));
-    EXPECT_THAT(candidates({"query", "--as", ""}), ElementsAre("cpp", "toml", "json", "cubin"));
+    EXPECT_THAT(candidates({"query", "--as", ""}), ElementsAre("cpp", "toml", "json", "cubin", "t4", "kernel-tuner"));
     EXPECT_THAT(candidates({"tune", "--op", "att"}), ElementsAre("attention"));
     EXPECT_THAT(candidates({"tune", "--gpu", "emulated:a1"}), Contains("emulated:a100"));
     EXPECT_THAT(candidates({"tune", "--db", ""}), ElementsAre(":files"));
@@ -124,7 +124,8 @@ TEST(Completion, BashPutsCandidatesInThePlaceOfItsLastWord) {
     EXPECT_EQ(completed_by_bash("autotune tun"), "tune|");
     EXPECT_EQ(completed_by_bash("autotune tune softmax rows=4,dtype="), "f32|f16|bf16|") << "= ends a word of bash";
     EXPECT_EQ(completed_by_bash("autotune tune softmax rows=4,dt"), "4,dtype=|");
-    EXPECT_EQ(completed_by_bash("autotune tune --strategy "), "guided|bayesian|portfolio|local|genetic|differential|swarm|annealing|halving|random|exhaustive|");
+    EXPECT_EQ(completed_by_bash("autotune tune --strategy "),
+              "guided|bayesian|portfolio|local|genetic|differential|swarm|annealing|halving|random|exhaustive|");
     EXPECT_EQ(completed_by_bash("autotune db pat"), "path|");
 }
 

@@ -1,10 +1,12 @@
 #include "tuner/interchange/json_text.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 
 #include "autotune/error.h"
@@ -123,6 +125,10 @@ Value value_of_json(const ForeignJson& json, const std::string& where) {
 
 ForeignJson json_of_value(const Value& value) {
     return std::visit([](const auto& held) { return ForeignJson(held); }, value);
+}
+
+std::string utc_text(std::int64_t seconds) {
+    return fmt::format("{:%Y-%m-%dT%H:%M:%S}+00:00", fmt::gmtime(static_cast<std::time_t>(seconds)));
 }
 
 }  // namespace autotune

@@ -1,6 +1,7 @@
 #ifndef AUTOTUNE_INTERCHANGE_JSON_TEXT_H
 #define AUTOTUNE_INTERCHANGE_JSON_TEXT_H
 
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -25,6 +26,8 @@ ForeignJson json_from_text(std::string_view text, const std::string& file);
 /// Throws Error{usage} with `where`, for what is no boolean, number or string.
 Value value_of_json(const ForeignJson& json, const std::string& where);
 ForeignJson json_of_value(const Value& value);
+/// `2024-05-01T10:00:00+00:00`. seconds: since 1970
+std::string utc_text(std::int64_t seconds);
 
 }  // namespace autotune
 #endif

@@ -1,6 +1,5 @@
 #include "tuner/interchange/t4.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <ctime>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "autotune/error.h"
 #include "tuner/interchange/json_text.h"
@@ -291,9 +291,7 @@ ForeignJson t4_result(const MeasuredConfig& config) {
         measurements.push_back(ForeignJson{{"name", "time"}, {"value", *config.time_ms}, {"unit", "ms"}});
     if (config.predicted) measurements.push_back(ForeignJson{{"name", "predicted"}, {"value", 1}, {"unit", ""}});
     ForeignJson out = ForeignJson::object();
-    if (config.timestamp != 0)
-        out["timestamp"] =
-            fmt::format("{:%Y-%m-%dT%H:%M:%S}+00:00", fmt::gmtime(static_cast<std::time_t>(config.timestamp)));
+    if (config.timestamp != 0) out["timestamp"] = utc_text(config.timestamp);
     out["configuration"] = std::move(values);
     out["objectives"] = ForeignJson::array({"time"});
     out["times"] = ForeignJson{{"compilation_time", config.compilation_ms},
@@ -330,6 +328,20 @@ MeasuredConfig measured_config(const Config& config, const Outcome& outcome, std
     for (double& time : out.runtimes_ms) time /= 1000;
     if (outcome.ok()) out.time_ms = outcome.time_us / 1000;
     return out;
+}
+
+void even_out(Measurements& measured) {
+    std::unordered_map<std::string, std::size_t> place;
+    measured.parameters.clear();
+    for (const MeasuredConfig& config : measured.configs)
+        for (const auto& [name, value] : config.values)
+            if (place.emplace(name, place.size()).second) measured.parameters.push_back(name);
+    for (MeasuredConfig& config : measured.configs) {
+        std::vector<std::pair<std::string, Value>> values;
+        for (const std::string& name : measured.parameters) values.emplace_back(name, std::string{"none"});
+        for (auto& [name, value] : config.values) values[place.at(name)].second = std::move(value);
+        config.values = std::move(values);
+    }
 }
 
 std::string t4_text(std::span<const MeasuredConfig> configs) {

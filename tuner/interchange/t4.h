@@ -51,6 +51,11 @@ Measurements measurements_from_text(std::string_view text, const std::string& fi
 /// ended  seconds since 1970, UTC
 MeasuredConfig measured_config(const Config& config, const Outcome& outcome, std::int64_t ended);
 
+/// One table of the trials of several variants: every config gets all parameters, in the order in which they first
+/// occur, and 'none' for what its variant lacks. Other tuners know no variants, and expect of each result what the
+/// first one has.
+void even_out(Measurements& measured);
+
 /// T4, 1.0.0: the spelling of the schema, and beside it the one that Kernel Tuner writes and reads. Times are
 /// milliseconds, as the file says.
 std::string t4_text(std::span<const MeasuredConfig> configs);

@@ -52,8 +52,8 @@ ReplayFigures figures_of(const RecordedSpace& space, std::span<const ReplayRun> 
 
 /// The aggregate performance of Willemsen et al., "A methodology for comparing optimization algorithms for
 /// auto-tuning", on the axis of evaluations up to `at_most`, with the mean rank: 1 is the optimum from the first
-/// evaluation on. The formula's baseline is one rank better than the mean of random search, which scores a little below 0
-/// therefore (docs/search.md). nullopt where the space is too small or flat to tell.
+/// evaluation on. The formula's baseline is one rank better than the mean of random search, which scores a little below
+/// 0 therefore (docs/search.md). nullopt where the space is too small or flat to tell.
 std::optional<double> performance_score(const RecordedSpace& space, std::span<const ReplayRun> runs,
                                         std::size_t at_most);
 
