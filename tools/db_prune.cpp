@@ -48,7 +48,6 @@ int run_db_prune(const PruneFlags& flags, const Request& given, Console& console
                                                   {"trials", 0},
                                                   {"negatives", 0},
                                                   {"runs", 0},
-                                                  {"problems", 0},
                                                   {"configs", 0}}));
         return 0;
     }
@@ -61,15 +60,13 @@ int run_db_prune(const PruneFlags& flags, const Request& given, Console& console
     console.result(fmt::format(
         "{}: {}, {}, {}", flags.dry_run ? "would go" : "removed", format_count(gone.records, "record", "records"),
         format_count(gone.trials, "trial", "trials"), format_count(gone.negatives, "refusal", "refusals")));
-    console.result(fmt::format("and what they alone needed: {}, {}, {}", format_count(gone.runs, "search", "searches"),
-                               format_count(gone.problems, "problem", "problems"),
+    console.result(fmt::format("and what they alone needed: {}, {}", format_count(gone.runs, "search", "searches"),
                                format_count(gone.configs, "config", "configs")));
     console.json_line(json_event("db_prune", {{"dry_run", flags.dry_run},
                                               {"records", gone.records},
                                               {"trials", gone.trials},
                                               {"negatives", gone.negatives},
                                               {"runs", gone.runs},
-                                              {"problems", gone.problems},
                                               {"configs", gone.configs}}));
     if (gone.not_removed > 0)
         console.note(

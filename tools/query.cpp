@@ -117,7 +117,7 @@ Artefact artefact_of(const Record& record, const Instance& instance, const Store
 Measurements trials_behind(const Record& record, const Store& store) {
     const std::vector<StoredRun> runs = store.runs(record.source.op);
     const auto run = std::ranges::find_if(runs, [&](const StoredRun& r) { return r.info.uuid == record.run.uuid; });
-    if (run == runs.end())
+    if (run == runs.end() || run->id == 0)
         throw usage(fmt::format("the trials behind record {} are not in this database: it came from elsewhere",
                                 record.id.text()),
                     "--as json");

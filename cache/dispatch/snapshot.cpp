@@ -16,7 +16,7 @@ namespace autotune {
 class Snapshot::Builder {
 public:
     void add(const RecordView& view) {
-        if (!same_problem_ || view.id.problem != problem_id_) begin_problem(view);
+        if (!same_problem_ || view.id.problem != problem_) begin_problem(view);
         const Part& config = part_of(view.config, view.order.config_hash, out_.configs_, [&] {
             // Config hashes leave out the variant.
             return view.config->variant + ' ' + std::string{view.order.config_hash};
@@ -114,7 +114,7 @@ private:
         out_.entries_.insert(out_.entries_.end(), view.problem_key.begin(), view.problem_key.end());
         put(problem, {.key_size = static_cast<std::uint32_t>(view.problem_key.size()),
                       .first_row = static_cast<std::uint32_t>(out_.rows_.size())});
-        problem_id_ = view.id.problem;
+        problem_ = view.id.problem;
         same_problem_ = true;
     }
 
@@ -259,7 +259,7 @@ private:
     std::unordered_map<const void*, Part> parts_;  ///< of the store that is being scanned
     std::array<std::pair<const void*, const Part*>, 1024> recent_{};
     bool same_problem_ = false;
-    std::int64_t problem_id_ = 0;
+    ProblemRef problem_{};
     std::unordered_map<std::string, std::uint32_t> numbers_, reasons_;
 };
 

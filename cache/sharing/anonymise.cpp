@@ -1,12 +1,16 @@
 #include "cache/sharing/anonymise.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "cache/store/rows.h"
+#include "cache/store/crc32.h"
+#include "cache/store/entities.h"
+#include "cache/store/shared_rows.h"
 
 namespace autotune {
 
@@ -64,7 +68,38 @@ std::vector<std::int64_t> ids_of(Database& db, std::string_view sql) {
     return ids;
 }
 
+/// Of a checksum that has a setting's share in it: `change` is that of the old one and that of the new.
+std::string changed_crc(std::uint32_t change) {
+    // SQL has no exclusive or.
+    return fmt::format("(crc | {0}) - (crc & {0})", short_crc(change));
+}
+
 /// Two that differed in such a text alone become one.
+void anonymise_settings(Database& db) {
+    Entities entities{db};
+    for (const std::int64_t id : ids_of(db, "SELECT id FROM setting")) {
+        const auto* there = entities.setting(id);
+        const auto* device = there ? entities.device(there->device) : nullptr;
+        const auto* environment = there ? entities.environment(there->environment) : nullptr;
+        if (!device || !environment) continue;
+        Environment told = environment->value;
+        RunInfo run = there->info;
+        anonymise(told);
+        anonymise(run);
+        run.origin = there->local ? "local" : "import";
+        const SharedRow to = intern_setting(
+            db, {.device = there->device, .environment = intern(db, told), .predicted = there->predicted, .run = run},
+            device->hash, told.hash());
+        if (to.id == id) continue;
+        for (const char* table : {"run", "record"})
+            db.execute(fmt::format("UPDATE {} SET setting = {}, crc = {} WHERE setting = {}", table, to.id,
+                                   changed_crc(there->crc ^ to.crc), id)
+                           .c_str());
+        db.query("DELETE FROM setting WHERE id = ?").bind(id).run();
+    }
+}
+
+/// Of those that a negative names, too.
 void anonymise_environments(Database& db) {
     Entities entities{db};
     for (const std::int64_t id : ids_of(db, "SELECT id FROM env")) {
@@ -73,26 +108,8 @@ void anonymise_environments(Database& db) {
         Environment environment = there->value;
         anonymise(environment);
         if (environment == there->value) continue;
-        const std::int64_t to = intern(db, environment);
-        db.query("UPDATE run SET env = ?1 WHERE env = ?2").bind(to, id).run();
-        db.query("UPDATE OR REPLACE negative SET env = ?1 WHERE env = ?2").bind(to, id).run();
+        db.query("UPDATE OR REPLACE negative SET env = ?1 WHERE env = ?2").bind(intern(db, environment), id).run();
         db.query("DELETE FROM env WHERE id = ?").bind(id).run();
-    }
-}
-
-void anonymise_runs(Database& db) {
-    Entities entities{db};
-    for (const std::int64_t id : ids_of(db, "SELECT id FROM run")) {
-        const auto* there = entities.run(id);
-        if (!there) continue;
-        RunInfo run = there->info;
-        anonymise(run);
-        db.query(
-              "UPDATE run SET host_hash = ?, strategy = ?, budget = ?, clock_policy = ?, l2_policy = ?, graph_mode = "
-              "?, reference = ?, tolerance = ? WHERE id = ?")
-            .bind(run.host_hash, run.strategy, run.budget, run.clock_policy, run.l2_policy, run.method, run.reference,
-                  run.tolerance, id)
-            .run();
     }
 }
 
@@ -122,7 +139,7 @@ void anonymise(Database& db) {
         anonymise(device);
         describe(db, id, device);
     }
-    anonymise_runs(db);
+    anonymise_settings(db);
     anonymise_environments(db);
     db.execute("UPDATE template SET manifest_json = '{}'");
 }

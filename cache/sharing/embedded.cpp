@@ -58,11 +58,12 @@ public:
     const Judge& judge() const noexcept { return judge_; }
 
     IncomingRow row_of(const EmbeddedRecord& r) {
-        IncomingRow row{.device = device(r), .source = source(r), .problem = problem(r), .config = config(r)};
+        IncomingRow row{.device = device(r), .source = source(r), .config = config(r)};
         row.run = run(r, row.device);
+        put_problem(r, row);
         row.figures = {.nvrtc_major = r.nvrtc_major,
                        .nvrtc_minor = r.nvrtc_minor,
-                       .rank = rank_of(row),
+                       .rank = rank_of(row, r.problem_key),
                        .time_ns = r.time_ns,
                        .low_ns = r.time_ns,
                        .high_ns = r.time_ns,
@@ -104,14 +105,15 @@ private:
         return &at->second;
     }
 
-    Part<ProblemIdentity>* problem(const EmbeddedRecord& r) {
-        const auto [at, is_new] = problems_.try_emplace(std::string{r.op} + '\0' + std::string{r.problem_key});
-        if (is_new) {
-            const auto key = std::as_bytes(std::span{r.problem_key});
-            at->second.crc = crc32(key);
-            at->second.refused = judge_.read_key(r.op, key, at->second.value);
-        }
-        return &at->second;
+    void put_problem(const EmbeddedRecord& r, IncomingRow& row) {
+        const auto key = std::as_bytes(std::span{r.problem_key});
+        std::string layout;
+        KeyForm::split(key, layout, row.numbers);
+        const auto [at, is_new] = forms_.try_emplace(std::string{r.op} + '\0' + layout);
+        if (is_new) at->second.refused = judge_.read_form(r.op, layout, at->second.value);
+        row.form = &at->second;
+        row.problem_crc = crc32(key);
+        if (at->second.refused.empty()) row.problem_refused = Judge::objection(at->second.value, row.numbers);
     }
 
     Part<Config>* config(const EmbeddedRecord& r) {
@@ -140,9 +142,13 @@ private:
             const auto [environment, unknown] = environments_.try_emplace({r.nvrtc_major, r.nvrtc_minor});
             if (unknown) {
                 environment->second.value = {.nvrtc_major = r.nvrtc_major, .nvrtc_minor = r.nvrtc_minor};
+                environment->second.hash = environment->second.value.hash();
                 environment->second.refused = judge_.objection(environment->second.value);
             }
-            part.value = {.uuid = fmt::format("embedded-{}", runs_.size()), .origin = "import"};
+            part.value = {
+                .uuid = fmt::format("embedded-{}", runs_.size()),
+                .effort = static_cast<SearchEffort>(std::clamp(r.effort, 0, static_cast<int>(SearchEffort::full))),
+                .origin = "import"};
             part.crc = crc32(part.value.uuid);
             part.device = device;
             part.environment = &environment->second;
@@ -151,17 +157,17 @@ private:
     }
 
     /// Of one problem the records stand in the table best first, and each has a place of its own.
-    int rank_of(const IncomingRow& row) { return ranks_[{row.device, row.source, row.problem}]++; }
+    int rank_of(const IncomingRow& row, std::string_view key) { return ranks_[{row.device, row.source, key}]++; }
 
     const OpSet& ops_;
     Judge judge_;
     Table<Part<DeviceIdentity>> devices_;
     Table<Part<TemplateIdentity>> sources_;
-    Table<Part<ProblemIdentity>> problems_;
+    Table<Part<JudgedForm>> forms_;
     Table<Part<Config>> configs_;
     std::map<std::pair<int, int>, Part<Environment>> environments_;
     Table<RunPart> runs_;
-    std::map<std::tuple<const void*, const void*, const void*>, int> ranks_;
+    std::map<std::tuple<const void*, const void*, std::string_view>, int> ranks_;
 };
 
 }  // namespace
@@ -171,13 +177,17 @@ Store embedded_store(EmbeddedRecords records, const OpSet& ops, std::vector<std:
     store.transact([&](Database& db) {
         refused.clear();
         EmbeddedParts parts{ops};
-        Intake intake{db, parts.judge(), Trust::own, 0};
+        Intake intake{db, Trust::own, 0};
+        std::vector<IncomingRow> rows;
         for (std::size_t i = 0; i < records.size(); ++i) {
             IncomingRow row = parts.row_of(records[i]);
-            if (const std::string why = intake.put(row); !why.empty())
+            if (const std::string why = objection(row); !why.empty())
                 refused.push_back(fmt::format("embedded record {} is not used: {}", i + 1, why));
+            else
+                rows.push_back(std::move(row));
         }
-        intake.finish();
+        std::vector<std::string> why;
+        intake.put(rows, why);  // of a run of one's own making none is refused
     });
     return store;
 }

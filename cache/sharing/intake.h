@@ -1,14 +1,20 @@
 #ifndef AUTOTUNE_CACHE_SHARING_INTAKE_H
 #define AUTOTUNE_CACHE_SHARING_INTAKE_H
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "cache/sharing/judge.h"
 #include "cache/store/contest.h"
 #include "cache/store/database.h"
+#include "cache/store/interning.h"
 #include "cache/store/record.h"
 
 namespace autotune {
@@ -26,27 +32,43 @@ struct Part {
     std::string hash{};  ///< that of its row
     std::string refused{};
     std::uint32_t crc = 0;  ///< its share of a row's checksum
-    std::int64_t id = 0;    ///< in the database it goes into; 0: not yet there
+    // Whoever reads the file leaves this to whoever puts its rows, since they are two threads.
+    std::int64_t id = 0;  ///< in the database it goes into; 0: not yet there
 };
 
 struct RunPart : Part<RunInfo> {
     Part<DeviceIdentity>* device = nullptr;
     Part<Environment>* environment = nullptr;
-    std::uint32_t crc_here = 0;  ///< with the uuid that it has here
+    // What it is in the database it goes into.
+    bool settled = false;
+    std::string refused_here{};
+    RunUuid uuid{};
+    std::uint32_t crc_here = 0;  ///< of its uuid
+    SharedRow setting{};
 };
 
 /// A row of elsewhere. The parts belong to whoever reads the file.
 struct IncomingRow {
+    std::size_t number = 0;  ///< in its file, from 1: the row of a database, the line of a text
     Part<DeviceIdentity>* device = nullptr;
     Part<TemplateIdentity>* source = nullptr;
-    Part<ProblemIdentity>* problem = nullptr;
+    Part<JudgedForm>* form = nullptr;
     Part<Config>* config = nullptr;
     RunPart* run = nullptr;
+    std::string numbers{};          ///< of the problem's key, in its form
+    std::string problem_refused{};  ///< why there is none
     RowFigures figures{};
     bool predicted = false;
-    std::string_view model_version{};
+    std::string model_version{};
     std::optional<std::uint32_t> crc{};  ///< what the file says; a prediction in a database has none
+    std::uint32_t problem_crc = 0;       ///< of its key
 };
+
+/// Takes rows one after another; each may be taken to pieces.
+using RowSink = std::function<void(IncomingRow& row)>;
+
+/// The reason to refuse a row, by what its file says alone; empty: there is none.
+std::string objection(const IncomingRow& row);
 
 /// What became of rows that were not refused.
 struct TakenRows {
@@ -57,36 +79,32 @@ struct TakenRows {
 /// any order and any repetition end in the same rows.
 class Intake {
 public:
-    Intake(Database& target, const Judge& judge, Trust trust, std::int64_t import_id)
-        : db_{target}, judge_{judge}, trust_{trust}, import_id_{import_id}, contest_{target} {}
+    Intake(Database& target, Trust trust, std::int64_t import_id)
+        : db_{target}, trust_{trust}, import_id_{import_id}, contest_{target} {}
 
-    /// The reason to refuse the row; empty: it is taken, and goes in with the next few hundred. Its problem stays where
-    /// it is until finish().
-    std::string put(IncomingRow& row);
-    /// Puts what waits; nothing of an Intake is there without.
-    TakenRows finish();
-    const Judge& judge() const noexcept { return judge_; }
+    /// Rows that nothing is to be said against, hundreds at once. Why some are refused all the same stands in `why`,
+    /// one a row; empty: it is taken.
+    void put(std::span<const IncomingRow> rows, std::vector<std::string>& why);
+    const TakenRows& taken() const noexcept { return taken_; }
     /// Whether it put anything there, standing or not.
     bool kept_any() const noexcept { return kept_any_; }
 
 private:
-    std::string refusal(const IncomingRow& row) const;
-    std::string settle(IncomingRow& row);
-    std::string settle_run(RunPart& run, const IncomingRow& row);
+    ProblemRef settle(const IncomingRow& row);
     void settle_device(Part<DeviceIdentity>& device);
-    bool differs(std::int64_t id, const RunPart& run);
-    void add_record(const IncomingRow& row);
-    void put_waiting();
-    void put_prediction_row(const IncomingRow& row);
+    void settle_runs(std::span<const IncomingRow> rows, std::span<const ProblemRef> problems);
+    RunInfo told_here(RunPart& run) const;
+    SharedRow setting_of(const Setting& setting, std::string_view device_fp, std::string_view environment_hash);
+    bool differs(const RunPart& run, const RunInfo& told, std::int64_t device);
+    RecordRow record_of(const IncomingRow& row, const ProblemRef& problem) const;
+    PredictionRow prediction_of(const IncomingRow& row, const ProblemRef& problem) const;
     void count(Put put);
 
     Database& db_;
-    const Judge& judge_;
     Trust trust_;
     std::int64_t import_id_;
     Contest contest_;
-    std::vector<RecordRow> waiting_{};
-    std::vector<Part<ProblemIdentity>*> problems_{};  ///< of those that wait
+    std::unordered_map<std::string, SharedRow> settings_{};  ///< by their hashes
     TakenRows taken_{};
     bool kept_any_ = false;
 };

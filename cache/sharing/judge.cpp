@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 
+#include "cache/store/entities.h"
 #include "device/identity.h"
 #include "tuner/model/hashing.h"
 #include "tuner/model/key_reader.h"
@@ -65,14 +67,14 @@ bool within(T number, T least, T most) noexcept {
     return number >= least && number <= most;
 }
 
-/// Whether an op's field can have the value. The largest dim is that of Instance::make.
+/// The largest dim is that of Instance::make.
+constexpr std::int64_t largest_dim = std::int64_t{1} << 40;
+
+/// Whether an op's field can have the value, which is no whole number.
 bool may_be(const Field& field, const Value& value) {
-    constexpr std::int64_t largest_dim = std::int64_t{1} << 40;
     switch (field.kind) {
-        case Field::Kind::dim: {
-            const auto* number = std::get_if<std::int64_t>(&value);
-            return number && within<std::int64_t>(*number, 1, largest_dim);
-        }
+        case Field::Kind::dim:
+            return false;
         case Field::Kind::choice:
             return std::ranges::find(field.choices, value) != field.choices.end();
         case Field::Kind::flag:
@@ -85,38 +87,42 @@ bool may_be(const Field& field, const Value& value) {
     return false;
 }
 
-/// "x.align" and "x.layout" of an op's tensors.
+/// What a whole number of the field may be; nullopt: it can be none.
+std::optional<JudgedForm::Rule> rule_of(const Field& field) {
+    if (field.kind == Field::Kind::dim) return JudgedForm::Rule{.least = 1, .most = largest_dim};
+    JudgedForm::Rule rule;
+    if (field.kind == Field::Kind::choice)
+        for (const Value& choice : field.choices)
+            if (const auto* number = std::get_if<std::int64_t>(&choice)) rule.choices.push_back(*number);
+    return rule.choices.empty() ? std::nullopt : std::optional{rule};
+}
+
+/// A tensor's alignment.
+std::optional<JudgedForm::Rule> rule_of_tensor(const Op& op, std::string_view name) {
+    const std::size_t dot = name.rfind('.');
+    const Tensor* tensor = dot == std::string_view::npos ? nullptr : op.tensor(name.substr(0, dot));
+    if (!tensor || !tensor->key || name.substr(dot) != ".align") return std::nullopt;
+    return JudgedForm::Rule{.least = 1, .most = 16, .power_of_two = true};
+}
+
+bool keeps(const JudgedForm::Rule& rule, std::int64_t number) noexcept {
+    if (!rule.choices.empty()) return std::ranges::find(rule.choices, number) != rule.choices.end();
+    return within(number, rule.least, rule.most) &&
+           (!rule.power_of_two || std::has_single_bit(static_cast<std::uint64_t>(number)));
+}
+
+std::string no_such_problem(std::string_view op, std::string_view name, const Value& value) {
+    return fmt::format("its problem has {}={}, which no problem of '{}' has here", printable(name),
+                       in_quotes(to_text(value)), op);
+}
+
+/// "x.layout" of an op's tensors.
 bool may_be_of_tensor(const Op& op, std::string_view name, const Value& value) {
     const std::size_t dot = name.rfind('.');
     const Tensor* tensor = dot == std::string_view::npos ? nullptr : op.tensor(name.substr(0, dot));
-    if (!tensor || !tensor->key) return false;
-    if (name.substr(dot) == ".align") {
-        const auto* bytes = std::get_if<std::int64_t>(&value);
-        return bytes && within<std::int64_t>(*bytes, 1, 16) && std::has_single_bit(static_cast<std::uint64_t>(*bytes));
-    }
     const auto* layout = std::get_if<std::string>(&value);
-    return name.substr(dot) == ".layout" && layout &&
+    return tensor && tensor->key && name.substr(dot) == ".layout" && layout &&
            (*layout == "contiguous" || *layout == "pitched" || *layout == "other");
-}
-
-void append_json_text(std::string& json, std::string_view text) {
-    json += '"';
-    if (text.find_first_of("\"\\") == std::string_view::npos)
-        json += text;
-    else
-        for (const char c : text) {
-            if (c == '"' || c == '\\') json += '\\';
-            json += c;
-        }
-    json += '"';
-}
-
-/// As the model's key_json() writes it: no text here holds a control character.
-void append_json(std::string& json, const Value& value) {
-    if (const auto* text = std::get_if<std::string>(&value))
-        append_json_text(json, *text);
-    else
-        json += to_text(value);
 }
 
 }  // namespace
@@ -203,56 +209,69 @@ std::string Judge::objection(const RunInfo& r) const {
     return possible ? "" : "its run has figures that no run has";
 }
 
-std::string Judge::read_key(std::string_view op_name, std::span<const std::byte> key, ProblemIdentity& problem) const {
+std::string Judge::read_form(std::string_view op_name, std::string_view layout, JudgedForm& out) const {
     const std::string bad = "the key of its problem does not decode";
     const Op* op = ops_.find_or_null(op_name);
     if (!op) return fmt::format("there is no op {} here", in_quotes(op_name));
+    out = {.op = op->name, .form = KeyForm{layout}};
+    if (layout.empty() || !out.form.sound()) return bad;
+    // Read with a zero for each number.
+    std::vector<std::byte> key;
+    if (!out.form.put_together(std::string(out.form.holes().size(), '\0'), key)) return bad;
     KeyReader reader{key};
     if (reader.op() != op->name) return bad;
     std::vector<std::pair<std::string_view, Value>> fields;
-    constexpr std::size_t usual_fields = 16;
-    fields.reserve(usual_fields);
     while (const auto next = reader.next()) {
         if (!fields.empty() && next->name <= fields.back().first) return bad;
         Value value = next->read();
         const Field* field = op->field(next->name);
-        if (field ? !field->key || !may_be(*field, value) : !may_be_of_tensor(*op, next->name, value))
-            return fmt::format("its problem has {}={}, which no problem of '{}' has here", printable(next->name),
-                               in_quotes(to_text(value)), op->name);
+        if (std::holds_alternative<std::int64_t>(value)) {
+            const auto rule = !field ? rule_of_tensor(*op, next->name) : field->key ? rule_of(*field) : std::nullopt;
+            if (!rule)
+                return fmt::format("its problem has a number for {}, which no problem of '{}' has here",
+                                   printable(next->name), op->name);
+            out.rules.push_back(*rule);
+        } else if (field ? !field->key || !may_be(*field, value) : !may_be_of_tensor(*op, next->name, value)) {
+            return no_such_problem(op->name, next->name, value);
+        }
         fields.emplace_back(next->name, std::move(value));
     }
     CanonicalBytes again;
-    again.reserve(key.size());
     again.add(problem_key_version).add(op->name).add(static_cast<std::uint64_t>(fields.size()));
     for (const auto& [name, value] : fields) again.add(name).add_value(value);
-    if (!reader.whole() || !std::ranges::equal(again.bytes(), key)) return bad;
-
-    problem = {.op = op->name, .key = {key.begin(), key.end()}, .json = {}, .fields = {}};
-    problem.fields.reserve(op->fields.size());
-    std::size_t of_the_op = 0;
+    if (!reader.whole() || !std::ranges::equal(again.bytes(), key) || out.rules.size() != out.form.holes().size())
+        return bad;
     for (const Field& field : op->fields) {
         if (!field.key) continue;
-        const auto found = std::ranges::find(fields, field.name, [](const auto& pair) { return pair.first; });
-        if (found == fields.end()) return fmt::format("its problem has no {}", field.name);
-        problem.fields.emplace_back(field.name, found->second);
-        ++of_the_op;
+        if (std::ranges::find(fields, field.name, [](const auto& pair) { return pair.first; }) == fields.end())
+            return fmt::format("its problem has no {}", field.name);
+        out.names.push_back(field.name);
     }
     // What is left is alignments and layouts, which come in pairs: NAME.align, NAME.layout.
     std::size_t pairs = 0;
     for (std::size_t i = 0; i < fields.size(); ++i)
         if (i + 1 < fields.size() && fields[i].first.ends_with(".align") && fields[i + 1].first.ends_with(".layout"))
             ++pairs;
-    if (of_the_op + 2 * pairs != fields.size()) return bad;
-    problem.json.reserve(2 * key.size());
-    problem.json = "{";
-    for (const auto& [name, value] : fields) {
-        if (problem.json.size() > 1) problem.json += ',';
-        append_json_text(problem.json, name);
-        problem.json += ':';
-        append_json(problem.json, value);
-    }
-    problem.json += '}';
+    return out.names.size() + 2 * pairs == fields.size() ? std::string{} : bad;
+}
+
+std::string Judge::objection(const JudgedForm& form, std::string_view numbers) {
+    thread_local std::vector<std::int64_t> values;
+    if (!form.form.read_numbers(numbers, values)) return "the key of its problem does not decode";
+    for (std::size_t i = 0; i < values.size(); ++i)
+        if (!keeps(form.rules[i], values[i]))
+            return no_such_problem(form.op, form.form.holes()[i].name, Value{values[i]});
     return {};
+}
+
+std::string Judge::read_key(std::string_view op, std::span<const std::byte> key, ProblemIdentity& problem) const {
+    std::string layout, numbers;
+    KeyForm::split(key, layout, numbers);
+    JudgedForm form;
+    std::string why = read_form(op, layout, form);
+    if (why.empty()) why = objection(form, numbers);
+    if (why.empty()) problem = problem_of_key(form.op, key, form.names);
+    return why;
 }
 
 const char* RowFigures::objection() const noexcept {

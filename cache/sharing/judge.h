@@ -5,11 +5,27 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "cache/store/key_form.h"
 #include "cache/store/record.h"
 #include "tuner/model/op_set.h"
 
 namespace autotune {
+
+/// What the keys of some of an op's problems have in common, judged once. The numbers in them are a row's.
+struct JudgedForm {
+    std::string op{};
+    KeyForm form{};
+    std::vector<std::string> names{};  ///< of the op's fields, in its order
+    /// What a number may be, for each hole.
+    struct Rule {
+        std::int64_t least = 0, most = 0;
+        bool power_of_two = false;
+        std::vector<std::int64_t> choices{};  ///< any of these; empty: by the others
+    };
+    std::vector<Rule> rules{};
+};
 
 /// Judges the parts of a record of elsewhere by the ops of here: each answers with the reason to refuse it, or nothing.
 /// Config values end up in a compiler's defines, so nothing but the values that the local op declares gets through, and
@@ -27,6 +43,10 @@ public:
     /// The values come into the op's order.
     std::string objection(std::string_view op, Config& config, std::string_view hash) const;
     std::string objection(const RunInfo& run) const;
+    /// Makes a form out of its layout.
+    std::string read_form(std::string_view op, std::string_view layout, JudgedForm& form) const;
+    /// Whether these are numbers of a problem of the form.
+    static std::string objection(const JudgedForm& form, std::string_view numbers);
     /// Makes the problem out of its key, which is all that is taken of it: fields, and JSON.
     std::string read_key(std::string_view op, std::span<const std::byte> key, ProblemIdentity& problem) const;
 

@@ -1,12 +1,18 @@
 #include "cache/sharing/read_database.h"
 
+#include <algorithm>
+#include <cstring>
 #include <limits>
-#include <memory>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "autotune/error.h"
 #include "cache/store/crc32.h"
+#include "cache/store/entities.h"
 #include "cache/store/json.h"
 
 namespace autotune {
@@ -39,7 +45,7 @@ int narrow(const Query& row, int column) {
 /// The parts of a database's rows, each read and judged once.
 class ForeignParts {
 public:
-    ForeignParts(Database& database, const Judge& judge) : db_{database}, judge_{judge} {}
+    ForeignParts(Database& database, const Judge& judge, bool old) : db_{database}, judge_{judge}, old_{old} {}
 
     Part<DeviceIdentity>* device(std::int64_t id) {
         return part(devices_, id, [&](Part<DeviceIdentity>& part) { return read(part, id); });
@@ -50,27 +56,58 @@ public:
     Part<TemplateIdentity>* source(std::int64_t id) {
         return part(sources_, id, [&](Part<TemplateIdentity>& part) { return read(part, id); });
     }
-    Part<ProblemIdentity>* problem(std::int64_t id) {
-        return part(problems_, id, [&](Part<ProblemIdentity>& part) { return read(part, id); });
+    Part<JudgedForm>* form(std::int64_t id) {
+        return part(forms_, id, [&](Part<JudgedForm>& part) { return read(part, id); });
+    }
+    /// A problem of a schema before the third.
+    struct OldProblem {
+        Part<JudgedForm>* form = nullptr;
+        std::string numbers{}, refused{};
+        std::uint32_t crc = 0;
+    };
+    OldProblem* problem(std::int64_t id) {
+        return part(problems_, id, [&](OldProblem& problem) { return read(problem, id); });
+    }
+    /// What a record's own setting adds: its run has all the rest.
+    struct SettingPart : Part<RunInfo> {
+        Part<DeviceIdentity>* device = nullptr;
+        Part<Environment>* environment = nullptr;
+    };
+    SettingPart* setting(std::int64_t id) {
+        return part(settings_, id, [&](SettingPart& part) { return read(part, id); });
     }
     Part<Config>* config(std::int64_t id) {
         return part(configs_, id, [&](Part<Config>& part) { return read(part, id); });
     }
-    RunPart* run(std::int64_t id) {
-        return part(runs_, id, [&](RunPart& part) { return read(part, id); });
+    /// Of a schema before the third.
+    RunPart* old_run(std::int64_t id) {
+        return part(old_runs_, id, [&](RunPart& part) { return read_old(part, id); });
+    }
+    RunPart* run(std::span<const std::byte> blob) {
+        const auto uuid = uuid_of(blob);
+        if (!uuid) return &no_run_;
+        return part(runs_, *uuid, [&](RunPart& part) { return read(part, *uuid); });
     }
 
 private:
     /// Rows that follow each other mostly share a part.
-    template <class T>
+    struct IdHash {
+        std::size_t operator()(std::int64_t id) const noexcept { return static_cast<std::size_t>(id); }
+        std::size_t operator()(const RunUuid& uuid) const noexcept {
+            std::size_t hash = 0;
+            std::memcpy(&hash, uuid.data(), sizeof hash);
+            return hash;
+        }
+    };
+    template <class T, class Id = std::int64_t>
     struct Table {
-        std::unordered_map<std::int64_t, T> parts{};
-        std::int64_t last_id = 0;
+        std::unordered_map<Id, T, IdHash> parts{};
+        Id last_id{};
         T* last = nullptr;
     };
 
-    template <class T, class Read>
-    T* part(Table<T>& table, std::int64_t id, const Read& read) {
+    template <class T, class Id, class Read>
+    T* part(Table<T, Id>& table, const Id& id, const Read& read) {
         if (table.last && table.last_id == id) return table.last;
         const auto [at, is_new] = table.parts.try_emplace(id);
         table.last_id = id;
@@ -87,11 +124,12 @@ private:
 
     std::string read(Part<DeviceIdentity>& part, std::int64_t id) {
         Query row = db_.query(
-            "SELECT fp, name, vendor, cc, sm, core_khz, bw_gbs, l2, smem_block, smem_sm, regs_sm, threads_sm, mig, "
-            "ecc, "
-            "pci_id, attrs_json FROM device WHERE id = ?");
+            old_ ? "SELECT fp, name, vendor, cc, sm, core_khz, bw_gbs, l2, smem_block, smem_sm, regs_sm, threads_sm, "
+                   "mig, ecc, pci_id, attrs_json, 0 FROM device WHERE id = ?"
+                 : "SELECT fp, name, vendor, cc, sm, core_khz, bw_gbs, l2, smem_block, smem_sm, regs_sm, threads_sm, "
+                   "mig, ecc, pci_id, attrs_json, crc FROM device WHERE id = ?");
         row.bind(id);
-        if (!row.step() || !typed(row, "tttiiiiiiiiititt") || row.text(15).size() > longest_json)
+        if (!row.step() || !typed(row, "tttiiiiiiiiititti") || row.text(15).size() > longest_json)
             return "its GPU is missing or damaged";
         DeviceIdentity& d = part.value;
         read_device_attributes(nlohmann::json::parse(row.text(15)), d);
@@ -112,7 +150,9 @@ private:
         d.pci_id = row.text(14);
         part.hash = d.fp;
         part.crc = crc32(d.fp);
-        return judge_.objection(d);
+        const std::string why = judge_.objection(d);
+        const bool sound = old_ || crc_of(d) == static_cast<std::uint32_t>(row.integer(16));
+        return why.empty() && !sound ? "its GPU fails its checksum" : why;
     }
 
     std::string read(Part<Environment>& part, std::int64_t id) {
@@ -146,12 +186,29 @@ private:
         return judge_.objection(part.value, part.hash);
     }
 
-    std::string read(Part<ProblemIdentity>& part, std::int64_t id) {
+    std::string read(Part<JudgedForm>& part, std::int64_t id) {
+        Query row = db_.query("SELECT op, layout, names_json, crc FROM form WHERE id = ?");
+        row.bind(id);
+        if (!row.step() || !typed(row, "tbti")) return "its problem is missing or damaged";
+        const auto blob = row.blob(1);
+        const std::string_view layout{reinterpret_cast<const char*>(blob.data()), blob.size()};
+        if (crc_of_form(row.text(0), layout, row.text(2)) != static_cast<std::uint32_t>(row.integer(3)))
+            return "the form of its problem fails its checksum";
+        return judge_.read_form(row.text(0), layout, part.value);
+    }
+
+    std::string read(OldProblem& problem, std::int64_t id) {
+        problem.form = &no_form_;
         Query row = db_.query("SELECT op, key FROM problem WHERE id = ?");
         row.bind(id);
         if (!row.step() || !typed(row, "tb")) return "its problem is missing or damaged";
-        part.crc = crc32(row.blob(1));
-        return judge_.read_key(row.text(0), row.blob(1), part.value);
+        std::string layout;
+        KeyForm::split(row.blob(1), layout, problem.numbers);
+        problem.crc = crc32(row.blob(1));
+        const auto [at, is_new] = old_forms_.try_emplace({std::string{row.text(0)}, layout});
+        problem.form = &at->second;
+        if (is_new) at->second.refused = judge_.read_form(row.text(0), layout, at->second.value);
+        return at->second.refused.empty() ? Judge::objection(at->second.value, problem.numbers) : std::string{};
     }
 
     std::string read(Part<Config>& part, std::int64_t id) {
@@ -165,7 +222,66 @@ private:
         return judge_.objection(row.text(0), part.value, part.hash);
     }
 
-    std::string read(RunPart& part, std::int64_t id) {
+    std::string read(SettingPart& part, std::int64_t id) {
+        part.environment = &none_;
+        Query row = db_.query(
+            "SELECT hash, device, env, predicted, local, strategy, budget, effort, clock_policy, locked_mhz, "
+            "l2_policy, graph_mode, tolerance, reference, host_hash FROM setting WHERE id = ?");
+        row.bind(id);
+        if (!row.step() || !typed(row, "tiiiittttittttt")) return "its run is missing or damaged";
+        const auto text = [&row](int column) { return std::string{row.text(column)}; };
+        const auto effort = search_effort_named(row.text(7));
+        if (!effort) return "its run's effort is no word of ours";
+        const bool predicted = row.integer(3) != 0, local = row.integer(4) != 0;
+        part.value = {.strategy = text(5),
+                      .budget = text(6),
+                      .effort = *effort,
+                      .clock_policy = text(8),
+                      .locked_mhz = narrow(row, 9),
+                      .l2_policy = text(10),
+                      .method = text(11),
+                      .reference = text(13),
+                      .tolerance = text(12),
+                      .host_hash = text(14),
+                      .origin = local ? "local" : "import"};
+        part.hash = text(0);
+        part.crc = crc32(part.hash);
+        part.device = device(row.integer(1));
+        part.environment = environment(row.integer(2));
+        // Their own faults are told as theirs.
+        const bool parts_stand = part.device->refused.empty() && part.environment->refused.empty();
+        const bool fits =
+            hash_of_setting(part.device->hash, part.environment->hash, predicted, local, part.value) == part.hash;
+        return parts_stand && !fits ? "its run's setting does not fit its hash" : "";
+    }
+
+    std::string read(RunPart& part, const RunUuid& uuid) {
+        part.environment = &none_;
+        Query row = db_.query(
+            "SELECT setting, form, numbers, started, ended, seed, power_w, temp_max, crc FROM run WHERE uuid = ?");
+        row.bind(std::span<const std::byte>{uuid});
+        if (!row.step() || !typed(row, "iibiiirri")) return "its run is missing or damaged";
+        const SettingPart& common = *setting(row.integer(0));
+        const ProblemRef problem{.form = row.integer(1), .numbers = text_of_blob(row.blob(2))};
+        part.value = common.value;
+        part.value.uuid = text_of(uuid);
+        part.value.started = row.integer(3);
+        part.value.ended = row.integer(4);
+        part.value.seed = static_cast<std::uint64_t>(row.integer(5));
+        part.value.power_w = row.real(6);
+        part.value.temperature_max = row.real(7);
+        part.hash = part.value.uuid;
+        part.crc = crc_of(uuid);
+        part.device = common.device;
+        part.environment = common.environment;
+        std::string why = common.device ? judge_.objection(part.value) : std::string{};
+        if (why.empty()) why = common.refused;
+        const bool fits =
+            crc_of_run(uuid, part.value, problem, common.crc) == static_cast<std::uint32_t>(row.integer(8));
+        return why.empty() && !fits ? "its run fails its checksum" : why;
+    }
+
+    std::string read_old(RunPart& part, std::int64_t id) {
         part.environment = &none_;
         Query row = db_.query(
             "SELECT uuid, device, env, started, ended, strategy, seed, budget, effort, clock_policy, locked_mhz, "
@@ -201,92 +317,156 @@ private:
 
     Database& db_;
     const Judge& judge_;
+    const bool old_;
     Table<Part<DeviceIdentity>> devices_;
     Table<Part<Environment>> environments_;
     Table<Part<TemplateIdentity>> sources_;
-    Table<Part<ProblemIdentity>> problems_;
+    Table<Part<JudgedForm>> forms_;
     Table<Part<Config>> configs_;
-    Table<RunPart> runs_;
-    Part<Environment> none_{};  ///< of a run that could not be read
+    Table<SettingPart> settings_;
+    Table<RunPart, RunUuid> runs_;
+    Table<OldProblem> problems_;
+    Table<RunPart> old_runs_;
+    std::map<std::pair<std::string, std::string>, Part<JudgedForm>> old_forms_;  ///< by op and layout
+    Part<Environment> none_{};                                                   ///< of a run that could not be read
+    Part<JudgedForm> no_form_{.refused = "its problem is missing or damaged"};
+    RunPart no_run_ = [this] {
+        RunPart run;
+        run.refused = "its run is missing or damaged";
+        run.environment = &none_;
+        return run;
+    }();
 };
 
 /// The parts of a row fit each other: all are of one op, and the config is one of the template's variant.
 void require_one_op(IncomingRow& row, Part<TemplateIdentity>& mismatch) {
     const TemplateIdentity& source = row.source->value;
-    const bool parts_stand = row.source->refused.empty() && row.problem->refused.empty() && row.config->refused.empty();
-    if (parts_stand && row.problem->value.op == source.op && row.config->value.variant == source.variant) return;
+    const bool parts_stand = row.source->refused.empty() && row.form->refused.empty() && row.config->refused.empty();
+    if (parts_stand && row.form->value.op == source.op && row.config->value.variant == source.variant) return;
     if (parts_stand) row.source = &mismatch;
 }
 
-void read_records(Database& db, ForeignParts& parts, Part<TemplateIdentity>& mismatch, std::size_t& number,
-                  const std::function<void(IncomingRow&, std::size_t)>& sink) {
-    Query row = db.query(
-        "SELECT device, template, problem, config, run, nvrtc_major, nvrtc_minor, rank, time_ns, lo_ns, hi_ns, "
-        "samples, "
-        "evaluated, space_size, effort, verified, tuned_at, crc, default_ns, max_err, flags FROM record");
-    while (row.step()) {
-        IncomingRow in{.device = parts.device(row.integer(0)),
-                       .source = parts.source(row.integer(1)),
-                       .problem = parts.problem(row.integer(2)),
-                       .config = parts.config(row.integer(3)),
-                       .run = parts.run(row.integer(4))};
-        require_one_op(in, mismatch);
-        RowFigures& f = in.figures;
-        f.rank = -1;  // refused, unless the columns hold what they should
-        if (typed(row, "iiiiiiiiiiiiiiiiiiIri") && row.integer(20) == 0) f.rank = narrow(row, 7);
-        f.nvrtc_major = narrow(row, 5);
-        f.nvrtc_minor = narrow(row, 6);
-        f.time_ns = row.integer(8);
-        f.low_ns = row.integer(9);
-        f.high_ns = row.integer(10);
-        f.samples = row.integer(11);
-        f.evaluated = row.integer(12);
-        f.space_size = row.integer(13);
-        f.effort = row.integer(14);
-        f.verified = row.integer(15);
-        f.tuned_at = row.integer(16);
-        in.crc = static_cast<std::uint32_t>(row.integer(17));
-        f.default_ns = row.null(18) ? -1 : std::max<std::int64_t>(row.integer(18), 0);
-        f.max_error = row.real(19);
-        sink(in, ++number);
-    }
-}
+/// Rows of the tables of any schema, told alike.
+class ForeignRows {
+public:
+    ForeignRows(ForeignDatabase& file, const Judge& judge, const RowSink& sink)
+        : db_{file.database()}, old_{file.schema() < 3}, parts_{db_, judge, old_}, sink_{sink} {}
 
-void read_predictions(Database& db, ForeignParts& parts, Part<TemplateIdentity>& mismatch, std::size_t& number,
-                      const std::function<void(IncomingRow&, std::size_t)>& sink) {
-    constexpr std::size_t longest_model = 64;
-    Query row = db.query("SELECT template, problem, config, run, rank, time_ns, checked, model_version FROM predicted");
-    while (row.step()) {
-        IncomingRow in{.source = parts.source(row.integer(0)),
-                       .problem = parts.problem(row.integer(1)),
-                       .config = parts.config(row.integer(2)),
-                       .run = parts.run(row.integer(3)),
-                       .predicted = true,
-                       .model_version = row.text(7)};
-        in.device = in.run->device ? in.run->device : parts.device(0);
-        require_one_op(in, mismatch);
-        const bool sound = typed(row, "iiiiiiit") && in.model_version.size() <= longest_model;
-        in.figures.rank = sound ? narrow(row, 4) : -1;
-        in.figures.time_ns = in.figures.low_ns = in.figures.high_ns = row.integer(5);
-        in.figures.samples = 1;
-        in.figures.verified = static_cast<int>(row.integer(6) != 0 ? Verified::checked : Verified::elsewhere);
-        sink(in, ++number);
+    void run() {
+        read_records();
+        read_predictions();
     }
-}
+
+private:
+    /// Of the columns at `at`: a problem's id; a form and the numbers.
+    void take_problem(IncomingRow& in, const Query& row, int at) {
+        if (old_) {
+            const auto* problem = parts_.problem(row.integer(at));
+            in.form = problem->form;
+            in.problem_refused = problem->refused;
+            in.numbers = problem->numbers;
+            in.problem_crc = problem->crc;
+            return;
+        }
+        in.form = parts_.form(row.integer(at));
+        const auto numbers = row.blob(at + 1);
+        in.numbers.assign(reinterpret_cast<const char*>(numbers.data()), numbers.size());
+        if (!in.form->refused.empty()) return;
+        in.problem_refused = Judge::objection(in.form->value, in.numbers);
+        if (in.form->value.form.put_together(in.numbers, key_))
+            in.problem_crc = crc32(std::span<const std::byte>{key_});
+    }
+
+    void read_records() {
+        Query row = db_.query(
+            old_ ? "SELECT device, template, config, run, nvrtc_major, nvrtc_minor, rank, time_ns, lo_ns, hi_ns, "
+                   "samples, "
+                   "evaluated, space_size, verified, tuned_at, crc, default_ns, max_err, problem, effort, flags FROM "
+                   "record"
+                 : "SELECT device, template, config, run, nvrtc_major, nvrtc_minor, rank, time_ns, lo_ns, hi_ns, "
+                   "samples, "
+                   "evaluated, space_size, verified, tuned_at, crc, default_ns, max_err, form, numbers, setting FROM "
+                   "record");
+        while (row.step()) {
+            IncomingRow in{.number = ++number_,
+                           .device = parts_.device(row.integer(0)),
+                           .source = parts_.source(row.integer(1)),
+                           .config = parts_.config(row.integer(2)),
+                           .run = old_ ? parts_.old_run(row.integer(3)) : parts_.run(row.blob(3))};
+            take_problem(in, row, 18);
+            require_one_op(in, mismatch_);
+            RowFigures& f = in.figures;
+            f.rank = -1;  // refused, unless the columns hold what they should
+            const bool sound = old_ ? typed(row, "iiiiiiiiiiiiiiiiIriii") && row.integer(20) == 0
+                                    : typed(row, "iiibiiiiiiiiiiiiIribi");
+            if (sound) f.rank = narrow(row, 6);
+            f.nvrtc_major = narrow(row, 4);
+            f.nvrtc_minor = narrow(row, 5);
+            f.time_ns = row.integer(7);
+            f.low_ns = row.integer(8);
+            f.high_ns = row.integer(9);
+            f.samples = row.integer(10);
+            f.evaluated = row.integer(11);
+            f.space_size = row.integer(12);
+            f.verified = row.integer(13);
+            f.tuned_at = row.integer(14);
+            in.crc = static_cast<std::uint32_t>(row.integer(15));
+            f.default_ns = row.null(16) ? -1 : std::max<std::int64_t>(row.integer(16), 0);
+            f.max_error = row.real(17);
+            if (old_) {
+                f.effort = row.integer(19);
+            } else {
+                const auto* setting = parts_.setting(row.integer(20));
+                in.crc = *in.crc ^ setting->crc;
+                f.effort = static_cast<std::int64_t>(setting->value.effort);
+                if (in.run->refused.empty() && in.problem_refused.empty()) in.problem_refused = setting->refused;
+            }
+            sink_(in);
+        }
+    }
+
+    void read_predictions() {
+        constexpr std::size_t longest_model = 64;
+        Query row = db_.query(
+            old_ ? "SELECT template, config, run, rank, time_ns, checked, model_version, problem FROM predicted"
+                 : "SELECT template, config, run, rank, time_ns, checked, model_version, form, numbers FROM predicted");
+        while (row.step()) {
+            IncomingRow in{.number = ++number_,
+                           .source = parts_.source(row.integer(0)),
+                           .config = parts_.config(row.integer(1)),
+                           .run = old_ ? parts_.old_run(row.integer(2)) : parts_.run(row.blob(2)),
+                           .predicted = true,
+                           .model_version = std::string{row.text(6).substr(0, longest_model + 1)}};
+            take_problem(in, row, 7);
+            in.device = in.run->device ? in.run->device : parts_.device(0);
+            require_one_op(in, mismatch_);
+            const bool sound = typed(row, old_ ? "iiiiiiti" : "iibiiitib") && in.model_version.size() <= longest_model;
+            in.figures.rank = sound ? narrow(row, 3) : -1;
+            in.figures.time_ns = in.figures.low_ns = in.figures.high_ns = row.integer(4);
+            in.figures.samples = 1;
+            in.figures.verified = static_cast<int>(row.integer(5) != 0 ? Verified::checked : Verified::elsewhere);
+            sink_(in);
+        }
+    }
+
+    Database& db_;
+    const bool old_;  ///< of a schema whose rows name problems and runs by their ids
+    ForeignParts parts_;
+    const RowSink& sink_;
+    Part<TemplateIdentity> mismatch_{.refused = "its parts are of different ops"};
+    std::vector<std::byte> key_;
+    std::size_t number_ = 0;
+};
 
 }  // namespace
 
-void read_database(ForeignDatabase& file, const Judge& judge,
-                   const std::function<void(IncomingRow& row, std::size_t number)>& sink,
+void read_database(ForeignDatabase& file, const Judge& judge, const RowSink& sink,
                    const std::function<void()>& all_read) {
-    ForeignParts parts{file.database(), judge};
     file.ask([&] {
-        Part<TemplateIdentity> mismatch{.refused = "its parts are of different ops"};
-        std::size_t number = 0;
-        read_records(file.database(), parts, mismatch, number, sink);
-        read_predictions(file.database(), parts, mismatch, number, sink);
+        ForeignRows rows{file, judge, sink};
+        rows.run();
+        all_read();
     });
-    all_read();
 }
 
 }  // namespace autotune

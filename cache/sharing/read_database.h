@@ -1,7 +1,6 @@
 #ifndef AUTOTUNE_CACHE_SHARING_READ_DATABASE_H
 #define AUTOTUNE_CACHE_SHARING_READ_DATABASE_H
 
-#include <cstddef>
 #include <functional>
 
 #include "cache/sharing/intake.h"
@@ -11,8 +10,7 @@ namespace autotune {
 
 /// Every record, then every prediction of a database of elsewhere, numbered from 1; the parts of each are judged
 /// and stay until `all_read` has been called. Throws Error{usage} where the file cannot be read to its end.
-void read_database(ForeignDatabase& file, const Judge& judge,
-                   const std::function<void(IncomingRow& row, std::size_t number)>& sink,
+void read_database(ForeignDatabase& file, const Judge& judge, const RowSink& sink,
                    const std::function<void()>& all_read);
 
 }  // namespace autotune

@@ -6,8 +6,10 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
+#include <utility>
 
 #include "autotune/error.h"
 #include "cache/store/crc32.h"
@@ -206,6 +208,27 @@ std::string_view unquoted(std::string_view text) {
     return text.substr(1, text.size() - 2);
 }
 
+/// False: the text is none.
+bool read_hex(std::string_view text, std::vector<std::byte>& bytes) {
+    static constexpr std::array<std::int8_t, 256> values = [] {
+        std::array<std::int8_t, 256> made{};
+        made.fill(-1);
+        for (int i = 0; i < 10; ++i) made[static_cast<std::size_t>('0' + i)] = static_cast<std::int8_t>(i);
+        for (int i = 0; i < 6; ++i) made[static_cast<std::size_t>('a' + i)] = static_cast<std::int8_t>(10 + i);
+        return made;
+    }();
+    if (text.size() % 2) return false;
+    bytes.resize(text.size() / 2);
+    int faults = 0;
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+        const int high = values[static_cast<unsigned char>(text[2 * i])],
+                  low = values[static_cast<unsigned char>(text[2 * i + 1])];
+        faults |= high | low;
+        bytes[i] = static_cast<std::byte>((high & 15) << 4 | (low & 15));
+    }
+    return faults >= 0;
+}
+
 /// Whole numbers stand where ours have them: a real one would not fit into them.
 void require_whole_numbers(const nlohmann::json& object) {
     for (const auto& [name, value] : object.items())
@@ -260,15 +283,28 @@ public:
             },
             text);
     }
-    Part<ProblemIdentity>* problem(const TemplateIdentity& source, std::string_view text) {
-        return part(
-            problems_, with_op(source, {}, text),
-            [&](Part<ProblemIdentity>& part, const nlohmann::json& json) {
-                const std::vector<std::byte> key = from_hex(json.get<std::string>());
-                part.crc = crc32(std::span<const std::byte>{key});
-                return judge_.read_key(source.op, key, part.value);
-            },
-            text);
+    /// The problem of the row, which has its template; text: the key in hex, quoted.
+    void problem(std::string_view text, IncomingRow& row) {
+        const std::string& op = row.source->value.op;
+        const std::string_view digits = unquoted(text);
+        if (digits.empty() || !read_hex(digits, key_)) {
+            row.form = &no_form_;
+            try {
+                from_hex(digits);
+            } catch (const Error& error) {
+                row.problem_refused = error.what();
+            }
+            return;
+        }
+        row.problem_crc = crc32(std::span<const std::byte>{key_});
+        if (!last_form_ || last_form_->value.op != op || !last_form_->value.form.take_numbers(key_, row.numbers)) {
+            KeyForm::split(key_, layout_, row.numbers);
+            const auto [at, is_new] = forms_.try_emplace({op, layout_});
+            if (is_new) at->second.refused = judge_.read_form(op, layout_, at->second.value);
+            last_form_ = &at->second;
+        }
+        row.form = last_form_;
+        if (row.form->refused.empty()) row.problem_refused = Judge::objection(row.form->value, row.numbers);
     }
     RunPart* run(std::string_view text, Part<DeviceIdentity>* device, Part<Environment>* environment) {
         RunPart* run = part(runs_, text, [&](RunPart& part, const nlohmann::json& json) {
@@ -332,7 +368,11 @@ private:
     Table<Part<Environment>> environments_;
     Table<Part<TemplateIdentity>> sources_;
     Table<Part<Config>> configs_;
-    Table<Part<ProblemIdentity>> problems_;
+    std::map<std::pair<std::string, std::string>, Part<JudgedForm>> forms_;  ///< by op and layout
+    Part<JudgedForm>* last_form_ = nullptr;                                  ///< mostly the next one's too
+    Part<JudgedForm> no_form_{.refused = "the key of its problem does not decode"};
+    std::vector<std::byte> key_;
+    std::string layout_;
     Table<RunPart> runs_;
     RunPart mismatch_{};
     std::string name_;
@@ -385,7 +425,7 @@ ForeignLines ForeignLines::of(std::vector<std::byte> bytes, const std::string& n
     return lines;
 }
 
-void ForeignLines::read(const Judge& judge, const std::function<void(IncomingRow& row, std::size_t number)>& sink,
+void ForeignLines::read(const Judge& judge, const RowSink& sink,
                         const std::function<void(std::size_t number, const std::string& reason)>& refuse,
                         const std::function<void()>& all_read) const {
     LineParts parts{judge};
@@ -415,12 +455,12 @@ void ForeignLines::read(const Judge& judge, const std::function<void(IncomingRow
             refuse(number, "the line lacks a part of a record");
             continue;
         }
-        IncomingRow row{.device = parts.device(m[in_device]), .source = parts.source(m[in_template])};
-        row.problem = parts.problem(row.source->value, m[in_key]);
+        IncomingRow row{.number = number, .device = parts.device(m[in_device]), .source = parts.source(m[in_template])};
+        parts.problem(m[in_key], row);
         row.config = parts.config(row.source->value, m[in_config]);
         row.run = parts.run(m[in_run], row.device, parts.environment(m[in_env]));
         row.figures.readable = read_figures(m, row);  // refused for it, where its parts are sound
-        sink(row, number);
+        sink(row);
     }
     all_read();
 }

@@ -18,7 +18,7 @@ public:
 
     /// Every line, numbered from 1; the parts of each are judged and stay until `all_read` has been called. What is no
     /// record goes to `refuse` with its reason.
-    void read(const Judge& judge, const std::function<void(IncomingRow& row, std::size_t number)>& sink,
+    void read(const Judge& judge, const RowSink& sink,
               const std::function<void(std::size_t number, const std::string& reason)>& refuse,
               const std::function<void()>& all_read) const;
     const std::string& sha256() const noexcept { return sha256_; }  ///< of the file

@@ -8,7 +8,8 @@
 #include <tuple>
 
 #include "cache/store/database.h"
-#include "cache/store/rows.h"
+#include "cache/store/entities.h"
+#include "cache/store/record_rows.h"
 
 namespace autotune {
 

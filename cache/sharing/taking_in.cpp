@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
-#include <exception>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,6 +13,8 @@
 #include "autotune/error.h"
 #include "cache/sharing/read_database.h"
 #include "cache/sharing/read_lines.h"
+#include "cache/sharing/row_pipe.h"
+#include "cache/store/entities.h"
 #include "cache/store/location.h"
 #include "cache/store/schema.h"
 #include "tuner/model/hashing.h"
@@ -121,28 +122,31 @@ TakenIn take_in_one(Database& target, OpenedFile& file, const TakingInOptions& o
     const Judge judge{*options.ops};
     target.execute("SAVEPOINT file");
     const std::int64_t id = begin_log(target, file, options.trust, std::time(nullptr));
-    Intake intake{target, judge, options.trust, id};
-    // Rows are put while the file is read, whose failures are told as damage of the file: those of the target wait.
-    struct TargetFailed {};
-    std::exception_ptr failure;
-    const auto of_target = [&](const auto& work) {
-        try {
-            return work();
-        } catch (const DatabaseFailure&) {
-            failure = std::current_exception();
-            throw TargetFailed{};
-        }
+    Intake intake{target, options.trust, id};
+    std::vector<IncomingRow> sound;
+    std::vector<std::string> why;
+    // Told in the order of the file.
+    const auto put = [&](std::vector<JudgedRow>& rows) {
+        sound.clear();
+        for (JudgedRow& row : rows)
+            if (row.refused.empty()) sound.push_back(std::move(row.row));
+        intake.put(sound, why);
+        auto next = why.begin();
+        for (const JudgedRow& row : rows)
+            count_row(report, row.number, row.op, row.refused.empty() ? *next++ : row.refused, options);
     };
-    const auto sink = [&](IncomingRow& row, std::size_t number) {
-        const auto why = of_target([&] { return intake.put(row); });
-        count_row(report, number, row.source->value.op, why, options);
-    };
-    const auto refuse = [&](std::size_t number, const std::string& reason) {
-        count_row(report, number, {}, reason, options);
-    };
-    TakenRows taken;
-    const auto all_read = [&] { taken = of_target([&] { return intake.finish(); }); };
-    try {
+    RowPipe pipe{put};
+    pipe.run([&] {
+        const auto sink = [&](IncomingRow& row) {
+            std::string refused = objection(row);
+            const std::size_t number = row.number;
+            const std::string& op = row.source->value.op;
+            pipe.push({.number = number, .op = op, .refused = std::move(refused), .row = std::move(row)});
+        };
+        const auto refuse = [&](std::size_t number, const std::string& reason) {
+            pipe.push({.number = number, .refused = reason});
+        };
+        const auto all_read = [&] { pipe.drain(); };
         if (file.database) {
             file.database->begin_checks();
             read_database(*file.database, judge, sink, all_read);
@@ -150,12 +154,10 @@ TakenIn take_in_one(Database& target, OpenedFile& file, const TakingInOptions& o
         } else {
             file.lines->read(judge, sink, refuse, all_read);
         }
-    } catch (const TargetFailed&) {
-        std::rethrow_exception(failure);
-    }
-    report.added = taken.added;
-    report.better = taken.better;
-    report.not_better = taken.not_better;
+    });
+    report.added = intake.taken().added;
+    report.better = intake.taken().better;
+    report.not_better = intake.taken().not_better;
     if (intake.kept_any())
         end_log(target, report, id);
     else
@@ -205,24 +207,19 @@ void let_go_of_runs(Database& db, std::int64_t import_id) {
     constexpr std::string_view rows =
         "(SELECT run, import FROM record UNION ALL SELECT run, import FROM record_beside UNION ALL SELECT run, import "
         "FROM predicted UNION ALL SELECT run, import FROM predicted_beside)";
-    db.query(fmt::format("DELETE FROM run WHERE import = ? AND id NOT IN (SELECT run FROM {} UNION ALL SELECT run FROM "
-                         "negative WHERE run IS NOT NULL)",
-                         rows))
+    db.query(fmt::format("DELETE FROM run WHERE import = ? AND uuid NOT IN (SELECT run FROM {})", rows))
         .bind(import_id)
         .run();
-    std::vector<std::pair<std::int64_t, std::int64_t>> kept;
+    std::vector<std::pair<RunUuid, std::int64_t>> kept;
     {
         Query row = db.query(fmt::format(
-            "SELECT run, min(import) FROM {} WHERE run IN (SELECT id FROM run WHERE import = ?) GROUP BY run", rows));
+            "SELECT run, min(import) FROM {} WHERE run IN (SELECT uuid FROM run WHERE import = ?) GROUP BY run", rows));
         row.bind(import_id);
-        while (row.step()) kept.emplace_back(row.integer(0), row.integer(1));
+        while (row.step())
+            if (const auto uuid = uuid_of(row.blob(0))) kept.emplace_back(*uuid, row.integer(1));
     }
     for (const auto& [run, import] : kept)
-        db.query(
-              "UPDATE run SET import = ?1, origin = iif(origin = 'local' OR ?1 = 0, origin, 'import:' || ?1) "
-              "WHERE id = ?2")
-            .bind(import, run)
-            .run();
+        db.query("UPDATE run SET import = ?1 WHERE uuid = ?2").bind(import, std::span<const std::byte>{run}).run();
 }
 
 std::map<std::int64_t, std::size_t> rows_by_import(Database& db, std::string_view beside) {

@@ -5,7 +5,8 @@
 #include <algorithm>
 
 #include "autotune/error.h"
-#include "cache/store/rows.h"
+#include "cache/store/entities.h"
+#include "cache/store/shared_rows.h"
 #include "cache/store/store.h"
 #include "cache/store/store_impl.h"
 

@@ -14,157 +14,23 @@ namespace autotune {
 
 namespace {
 
-/// The two tables of rows of one kind, and how their columns and a struct tell the same.
-struct RecordSeats {
-    using Row = RecordRow;
-    using Key = RecordKey;
-    static constexpr const char* table = "record";
-    static constexpr const char* key_columns = "device, template, problem, nvrtc_major, nvrtc_minor, rank";
-    static constexpr const char* at_key =
-        "device = ?1 AND template = ?2 AND problem = ?3 AND nvrtc_major = ?4 AND nvrtc_minor = ?5 AND rank = ?6";
-    static constexpr const char* columns =
-        "device, template, problem, nvrtc_major, nvrtc_minor, rank, config, time_ns, lo_ns, hi_ns, samples, "
-        "default_ns, evaluated, space_size, effort, verified, max_err, run, tuned_at, crc, import, flags";
-    static constexpr const char* values = "?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0";
-
-    static void bind_key(Query& query, const Key& k) {
-        query.bind(k.device, k.source, k.problem, k.nvrtc_major, k.nvrtc_minor, k.rank);
-    }
-    static Key key_of(const Query& row) {
-        return {.device = row.integer(0),
-                .source = row.integer(1),
-                .problem = row.integer(2),
-                .nvrtc_major = static_cast<int>(row.integer(3)),
-                .nvrtc_minor = static_cast<int>(row.integer(4)),
-                .rank = static_cast<int>(row.integer(5))};
-    }
-    static void bind(Query& query, const Row& r, std::int64_t import) {
-        query.bind(r.key.device, r.key.source, r.key.problem, r.key.nvrtc_major, r.key.nvrtc_minor, r.key.rank,
-                   r.config, r.time_ns, r.low_ns, r.high_ns, r.samples, r.default_ns, r.evaluated, r.space_size,
-                   r.effort, r.verified, r.max_error, r.run, r.tuned_at, r.crc, import);
-        if (r.default_ns < 0) query.bind_at(12, nullptr);
-    }
-    static Row row_of(const Query& row) {
-        return {.key = key_of(row),
-                .config = row.integer(6),
-                .run = row.integer(17),
-                .time_ns = row.integer(7),
-                .low_ns = row.integer(8),
-                .high_ns = row.integer(9),
-                .samples = row.integer(10),
-                .default_ns = row.null(11) ? -1 : row.integer(11),
-                .evaluated = row.integer(12),
-                .space_size = row.integer(13),
-                .effort = row.integer(14),
-                .verified = row.integer(15),
-                .tuned_at = row.integer(18),
-                .max_error = row.real(16),
-                .crc = static_cast<std::uint32_t>(row.integer(19))};
-    }
-    static constexpr int import_column = 20;
-};
-
-struct PredictionSeats {
-    using Row = PredictionRow;
-    using Key = PredictionKey;
-    static constexpr const char* table = "predicted";
-    static constexpr const char* key_columns = "device_model, template, problem, model_version, rank";
-    static constexpr const char* at_key =
-        "device_model = ?1 AND template = ?2 AND problem = ?3 AND model_version = ?4 AND rank = ?5";
-    static constexpr const char* columns =
-        "device_model, template, problem, model_version, rank, config, time_ns, checked, run, import";
-    static constexpr const char* values = "?,?,?,?,?,?,?,?,?,?";
-
-    static void bind_key(Query& query, const Key& k) {
-        query.bind(k.model, k.source, k.problem, k.model_version, k.rank);
-    }
-    static Key key_of(const Query& row) {
-        return {.model = std::string{row.text(0)},
-                .source = row.integer(1),
-                .problem = row.integer(2),
-                .model_version = std::string{row.text(3)},
-                .rank = row.integer(4)};
-    }
-    static void bind(Query& query, const Row& r, std::int64_t import) {
-        query.bind(r.key.model, r.key.source, r.key.problem, r.key.model_version, r.key.rank, r.config, r.time_ns,
-                   r.checked, r.run, import);
-    }
-    static Row row_of(const Query& row) {
-        return {.key = key_of(row),
-                .config = row.integer(5),
-                .time_ns = row.integer(6),
-                .checked = row.integer(7) != 0,
-                .run = row.integer(8)};
-    }
-    static constexpr int import_column = 9;
-};
-
 RecordSeats seats_of(const RecordKey&) { return {}; }
 PredictionSeats seats_of(const PredictionKey&) { return {}; }
 template <class Key>
 using Seats = decltype(seats_of(std::declval<Key>()));
 
-/// In the order of RecordSeats::columns.
 class FedRecords : public FedRows {
 public:
     FedRecords(std::span<const RecordRow> rows, std::int64_t import) : rows_{rows}, import_{import} {}
     std::size_t count() const noexcept override { return rows_.size(); }
-    std::int64_t mark(std::size_t row) const noexcept override { return rows_[row].crc; }
+    std::int64_t mark(std::size_t row) const noexcept override {
+        return short_crc(rows_[row].crc ^ rows_[row].setting.crc);
+    }
     void give(sqlite3_context* to, std::size_t row, int column) const noexcept override {
-        const RecordRow& r = rows_[row];
-        if (column == 11 && r.default_ns < 0) return;
-        if (column == 16) return sqlite3_result_double(to, r.max_error);
-        sqlite3_result_int64(to, number(r, column));
+        RecordSeats::give(rows_[row], import_, column, [to](const auto& value) { give_value(to, value); });
     }
 
 private:
-    std::int64_t number(const RecordRow& r, int column) const noexcept {
-        switch (column) {
-            case 0:
-                return r.key.device;
-            case 1:
-                return r.key.source;
-            case 2:
-                return r.key.problem;
-            case 3:
-                return r.key.nvrtc_major;
-            case 4:
-                return r.key.nvrtc_minor;
-            case 5:
-                return r.key.rank;
-            case 6:
-                return r.config;
-            case 7:
-                return r.time_ns;
-            case 8:
-                return r.low_ns;
-            case 9:
-                return r.high_ns;
-            case 10:
-                return r.samples;
-            case 11:
-                return r.default_ns;
-            case 12:
-                return r.evaluated;
-            case 13:
-                return r.space_size;
-            case 14:
-                return r.effort;
-            case 15:
-                return r.verified;
-            case 17:
-                return r.run;
-            case 18:
-                return r.tuned_at;
-            case 19:
-                return r.crc;
-            case 20:
-                return import_;
-            default:
-                return 0;  // flags
-        }
-    }
-
     std::span<const RecordRow> rows_;
     std::int64_t import_;
 };
@@ -174,20 +40,18 @@ enum class Or { ignore, replace };
 /// False: there is a row, and it stays.
 template <class S>
 bool insert(Database& db, S, const typename S::Row& row, std::int64_t import, Or otherwise, bool beside = false) {
-    static const std::array<std::string, 3> sql{
-        fmt::format("INSERT INTO {} ({}) VALUES ({}) ON CONFLICT DO NOTHING", S::table, S::columns, S::values),
-        fmt::format("INSERT OR REPLACE INTO {} ({}) VALUES ({})", S::table, S::columns, S::values),
-        fmt::format("INSERT OR REPLACE INTO {}_beside ({}) VALUES ({})", S::table, S::columns, S::values)};
+    static const std::array<std::string, 3> sql{SeatSql<S>::insert("", false, " ON CONFLICT DO NOTHING"),
+                                                SeatSql<S>::insert("OR REPLACE ", false, ""),
+                                                SeatSql<S>::insert("OR REPLACE ", true, "")};
     Query query = db.query(sql[beside ? 2 : otherwise == Or::replace ? 1 : 0]);
-    S::bind(query, row, import);
+    for (int i = 0; i < S::count; ++i) S::give(row, import, i, [&](const auto& value) { query.bind_at(i + 1, value); });
     query.run();
     return db.changes() > 0;
 }
 
 template <class S>
 void clear(Database& db, S, const typename S::Key& key, bool beside) {
-    static const std::array<std::string, 2> sql{fmt::format("DELETE FROM {} WHERE {}", S::table, S::at_key),
-                                                fmt::format("DELETE FROM {}_beside WHERE {}", S::table, S::at_key)};
+    static const std::array<std::string, 2> sql{SeatSql<S>::clear(false), SeatSql<S>::clear(true)};
     Query query = db.query(sql[beside ? 1 : 0]);
     S::bind_key(query, key);
     query.run();
@@ -199,17 +63,14 @@ void clear(Database& db, S, const typename S::Key& key, bool beside) {
 template <class Key>
 auto Contest::contenders(const Key& key) {
     using S = Seats<Key>;
-    static const std::array<std::string, 2> sql{
-        fmt::format("SELECT {} FROM {} WHERE {}", S::columns, S::table, S::at_key),
-        fmt::format("SELECT {} FROM {}_beside WHERE {}", S::columns, S::table, S::at_key)};
+    static const std::array<std::string, 2> sql{SeatSql<S>::select(false), SeatSql<S>::select(true)};
     std::vector<Contender<typename S::Row>> out;
     for (const bool beside : {false, true}) {
         Query row = db_.query(sql[beside ? 1 : 0]);
         S::bind_key(row, key);
-        while (row.step())
-            out.push_back({.row = S::row_of(row), .import = row.integer(S::import_column), .stands = !beside});
+        while (row.step()) out.push_back({.row = S::row_of(row), .import = row.integer(S::import), .stands = !beside});
     }
-    std::erase_if(out, [&](const auto& one) { return !sound(one.row); });
+    std::erase_if(out, [&](auto& one) { return !sound(one.row); });
     return out;
 }
 
@@ -218,17 +79,12 @@ Put Contest::put(const RecordRow& row, std::int64_t import) {
 }
 
 std::vector<Put> Contest::put(std::span<const RecordRow> rows, std::int64_t import) {
-    constexpr std::size_t few = 8;
     std::vector<Put> became(rows.size(), Put::added);
-    if (rows.size() <= few) {
+    if (rows.size() <= FedRows::few) {
         std::ranges::transform(rows, became.begin(), [&](const RecordRow& row) { return put(row, import); });
         return became;
     }
-    static const std::string sql = fmt::format(
-        "INSERT INTO record ({}) SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12, c13, c14, c15, c16, "
-        "c17, c18, c19, c20, c21 FROM autotune_feed(?1) WHERE true ON CONFLICT DO UPDATE SET flags = 0 WHERE "
-        "autotune_feed_met(?1, excluded.crc)",
-        RecordSeats::columns);
+    static const std::string sql = feed_sql("record", RecordSeats::columns, "import = import", "crc");
     for (const std::size_t i : feed(db_, sql, FedRecords{rows, import})) became[i] = contend(rows[i], import);
     return became;
 }
@@ -251,9 +107,8 @@ template <class Row>
 Put Contest::contend(const Row& row, std::int64_t import) {
     auto there = contenders(row.key);
     for (const auto& one : there)
-        if ((one.import == import || one.import == 0) && !better(row, one.row)) return Put::not_better;
-    std::erase_if(there,
-                  [&](const auto& one) { return one.import == import || (import == 0 && !better(one.row, row)); });
+        if (one.import == import && !better(row, one.row)) return Put::not_better;
+    std::erase_if(there, [&](const auto& one) { return one.import == import; });
     const bool stands = std::ranges::none_of(there, [&](const auto& one) { return !better(row, one.row); });
     there.push_back({.row = row, .import = import, .stands = false});
     settle(row.key, there);
@@ -281,11 +136,11 @@ bool Contest::remove(const RecordKey& key) {
     return !rows.empty() || db_.changes() > 0;
 }
 
-template <class Key, class Front>
-void Contest::end_worse(const std::vector<Key>& keys, const Front& front) {
+template <class Key>
+void Contest::end_own(const std::vector<Key>& keys) {
     for (const Key& key : keys) {
         auto rows = contenders(key);
-        std::erase_if(rows, [&](const auto& one) { return one.import == 0 || !better(one.row, front); });
+        std::erase_if(rows, [&](const auto& one) { return one.import == 0; });
         settle(key, rows);
     }
 }
@@ -298,11 +153,8 @@ bool Contest::own_is_better(const std::vector<Key>& keys, const Front& front) {
     });
 }
 
-void Contest::make_room(const std::vector<RecordKey>& keys, const Record& front) {
-    const RecordOrder order{front};
-    end_worse(keys, order.key);
-}
-void Contest::make_room(const std::vector<PredictionKey>& keys, std::int64_t front_ns) { end_worse(keys, front_ns); }
+void Contest::make_room(const std::vector<RecordKey>& keys) { end_own(keys); }
+void Contest::make_room(const std::vector<PredictionKey>& keys) { end_own(keys); }
 
 bool Contest::has_better(const std::vector<RecordKey>& keys, const Record& front) {
     const RecordOrder order{front};
@@ -325,7 +177,7 @@ Contest::TakenOut Contest::take_out(std::int64_t import) {
         Query row =
             db_.query(fmt::format("SELECT DISTINCT {0} FROM {1}_beside WHERE ({0}) IN (SELECT {0} FROM {1} "
                                   "WHERE import = ?)",
-                                  S::key_columns, S::table));
+                                  SeatSql<S>::key_columns(), S::table));
         row.bind(import);
         while (row.step()) contended.push_back(S::key_of(row));
     }
@@ -344,36 +196,58 @@ Contest::TakenOut Contest::take_out_predictions(std::int64_t import) { return ta
 
 // -- the order
 
-bool Contest::sound(const RecordRow& r) {
-    const Run& run = this->run(r.run);
-    if (!run.known || config_hash(r.config).empty()) return false;
-    const CrcParts parts{.device = device_crc(r.key.device),
-                         .source = crc32(template_hash(r.key.source)),
-                         .problem = problem_crc(r.key.problem),
-                         .config = crc32(variants_[r.config] + ' ' + config_hash(r.config)),
-                         .run = crc32(run.uuid)};
-    const std::array<std::int64_t, 13> numbers{
-        r.key.nvrtc_major, r.key.nvrtc_minor, r.key.rank,   r.time_ns, r.low_ns,   r.high_ns, r.samples,
-        r.default_ns,      r.evaluated,       r.space_size, r.effort,  r.verified, r.tuned_at};
+/// Of one that is, its parts' checksums are filled in.
+bool Contest::sound(RecordRow& r) {
+    const auto* device = entities_.device(r.key.device);
+    const auto* source = entities_.source(r.key.source);
+    const auto* config = entities_.config(r.config);
+    const auto* form = entities_.form(r.key.problem.form);
+    const auto* setting = entities_.setting(r.setting.id);
+    if (!device || !source || !config || !form || !setting || !form->form.put_together(r.key.problem.numbers, key_))
+        return false;
+    const CrcParts parts{.device = device->crc,
+                         .source = source->crc,
+                         .problem = crc32(std::span<const std::byte>{key_}),
+                         .config = config->crc,
+                         .run = crc_of(r.run)};
+    const std::array<std::int64_t, 13> numbers{r.key.nvrtc_major,
+                                               r.key.nvrtc_minor,
+                                               r.key.rank,
+                                               r.time_ns,
+                                               r.low_ns,
+                                               r.high_ns,
+                                               r.samples,
+                                               r.default_ns,
+                                               r.evaluated,
+                                               r.space_size,
+                                               static_cast<std::int64_t>(setting->info.effort),
+                                               r.verified,
+                                               r.tuned_at};
+    r.setting.crc = setting->crc;
+    r.crc ^= setting->crc;
     return crc_of_row(parts, numbers, r.max_error) == r.crc;
 }
 
-bool Contest::sound(const PredictionRow& row) { return run(row.run).known && !config_hash(row.config).empty(); }
+bool Contest::sound(const PredictionRow& row) { return entities_.run(row.run) && entities_.config(row.config); }
 
-/// Of one template and compiler no row is staler than another.
+/// Of a row that outlives it. Of one template and compiler no row is staler than another.
 OrderKey Contest::order_of(const RecordRow& row) {
-    const Run& run = this->run(row.run);
-    return {.verified = static_cast<Verified>(row.verified),
-            .locked_clocks = run.locked_clocks,
-            .effort = static_cast<SearchEffort>(row.effort),
-            .local = run.local,
-            .time_ns = row.time_ns,
-            .tuned_at = row.tuned_at,
-            .config_hash = config_hash(row.config),
-            .template_hash = template_hash(row.key.source),
-            .run_uuid = run.uuid,
-            .rank = row.key.rank,
-            .crc = row.crc};
+    const auto* setting = entities_.setting(row.setting.id);
+    const auto* config = entities_.config(row.config);
+    const auto* source = entities_.source(row.key.source);
+    OrderKey order{.verified = static_cast<Verified>(row.verified),
+                   .time_ns = row.time_ns,
+                   .tuned_at = row.tuned_at,
+                   .run_uuid = bytes_of(row.run),
+                   .rank = row.key.rank,
+                   .crc = row.crc};
+    if (config) order.config_hash = config->hash;
+    if (source) order.template_hash = source->hash;
+    if (!setting) return order;
+    order.locked_clocks = setting->info.clock_policy == "locked";
+    order.effort = setting->info.effort;
+    order.local = setting->local;
+    return order;
 }
 
 bool Contest::better(const RecordRow& a, const RecordRow& b) { return compare(order_of(a), order_of(b)) < 0; }
@@ -381,71 +255,19 @@ bool Contest::better(const RecordRow& a, const OrderKey& b) { return compare(ord
 
 bool Contest::better(const PredictionRow& a, const PredictionRow& b) {
     const auto order = [this](const PredictionRow& row) {
-        const Run& run = this->run(row.run);
-        return std::tuple{!run.local, row.time_ns, std::string_view{config_hash(row.config)}, !row.checked,
-                          std::string_view{run.uuid}};
+        const auto* run = entities_.run(row.run);
+        const auto* config = entities_.config(row.config);
+        return std::tuple{!run || run->info.origin != "local", row.time_ns,
+                          config ? std::string_view{config->hash} : std::string_view{}, !row.checked,
+                          bytes_of(row.run)};
     };
     return order(a) < order(b);
 }
 
 /// Than one of a search of here.
-bool Contest::better(const PredictionRow& a, std::int64_t front_ns) { return run(a.run).local && a.time_ns < front_ns; }
-
-const Contest::Run& Contest::run(std::int64_t id) {
-    const auto [at, is_new] = runs_.try_emplace(id);
-    if (is_new) {
-        Query row = db_.query("SELECT origin, clock_policy, uuid FROM run WHERE id = ?");
-        row.bind(id);
-        if (row.step())
-            at->second = {.known = true,
-                          .local = row.text(0) == "local",
-                          .locked_clocks = row.text(1) == "locked",
-                          .uuid = std::string{row.text(2)}};
-    }
-    return at->second;
-}
-
-const std::string& Contest::config_hash(std::int64_t id) {
-    const auto [at, is_new] = configs_.try_emplace(id);
-    if (is_new) {
-        Query row = db_.query("SELECT hash, variant FROM config WHERE id = ?");
-        row.bind(id);
-        if (row.step()) {
-            at->second = row.text(0);
-            variants_[id] = row.text(1);
-        }
-    }
-    return at->second;
-}
-
-const std::string& Contest::template_hash(std::int64_t id) {
-    const auto [at, is_new] = templates_.try_emplace(id);
-    if (is_new) {
-        Query row = db_.query("SELECT hash FROM template WHERE id = ?");
-        row.bind(id);
-        if (row.step()) at->second = row.text(0);
-    }
-    return at->second;
-}
-
-std::uint32_t Contest::device_crc(std::int64_t id) {
-    const auto [at, is_new] = devices_.try_emplace(id);
-    if (is_new) {
-        Query row = db_.query("SELECT fp FROM device WHERE id = ?");
-        row.bind(id);
-        if (row.step()) at->second = crc32(row.text(0));
-    }
-    return at->second;
-}
-
-std::uint32_t Contest::problem_crc(std::int64_t id) {
-    if (problem_ != id || id == 0) {
-        Query row = db_.query("SELECT key FROM problem WHERE id = ?");
-        row.bind(id);
-        problem_crc_ = row.step() ? crc32(row.blob(0)) : 0;
-        problem_ = id;
-    }
-    return problem_crc_;
+bool Contest::better(const PredictionRow& a, std::int64_t front_ns) {
+    const auto* run = entities_.run(a.run);
+    return run && run->info.origin == "local" && a.time_ns < front_ns;
 }
 
 }  // namespace autotune

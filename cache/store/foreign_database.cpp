@@ -140,6 +140,7 @@ ForeignDatabase ForeignDatabase::of(std::vector<std::byte> bytes, std::string na
     bytes[18] = bytes[19] = std::byte{1};  // no write-ahead log: it would want files beside it
     ForeignDatabase foreign{std::move(bytes), std::move(name), limits};
     foreign.sha256_ = std::move(sha256);
+    foreign.schema_ = schema;
     foreign.ask([&] {
         foreign.database_ = guarded(foreign.bytes_, *foreign.deadline_);
         foreign.require_our_schema(schema);

@@ -46,6 +46,7 @@ public:
     /// counts.
     void require_soundness() const;
     const std::string& uuid() const noexcept { return uuid_; }  ///< as it says of itself
+    int schema() const noexcept { return schema_; }
     /// What reads it, with a failure of SQLite, also the time limit's, as an Error{usage}.
     template <class Question>
     auto ask(const Question& question) {
@@ -72,6 +73,7 @@ private:
     std::vector<std::byte> bytes_;        ///< SQLite reads them where they are
     std::shared_ptr<Deadline> deadline_;  ///< SQLite holds its address
     std::string name_, sha256_, uuid_;
+    int schema_ = 0;
     Database database_;
     std::shared_future<Checks> checks_;  ///< behind the bytes, so that it is waited for before they go
     /// Ends the check of a file that nobody wants any more; goes first.

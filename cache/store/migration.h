@@ -11,9 +11,8 @@
 
 namespace autotune {
 
-/// One step from a schema to the next. What it changes is additive, so that programs of the same major still read the
-/// file; what they would read wrongly raises min_reader. Code rather than SQL: a new column of a record changes its
-/// crc.
+/// One step from a schema to the next: what earlier programs would read wrongly raises min_reader. Code rather than
+/// SQL: a new column of a record changes its crc.
 struct Migration {
     int from = 0;        ///< to from + 1
     int min_reader = 1;  ///< the oldest schema whose programs read the result rightly

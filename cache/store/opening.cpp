@@ -36,7 +36,7 @@ void fill_new(Database& database, const char* schema, const std::string& uuid) {
             .c_str());
     database.execute(schema);
     database.query(set_meta).bind("db_uuid", uuid).run();
-    database.query(set_meta).bind("min_reader", "1").run();
+    database.query(set_meta).bind("min_reader", std::to_string(min_reader)).run();
     database.query(set_meta).bind("created_by", "autotune " AUTOTUNE_VERSION).run();
     database.query(set_meta).bind("generation", "0").run();
     database.execute("COMMIT");

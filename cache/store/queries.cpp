@@ -8,33 +8,6 @@ namespace autotune {
 
 namespace {
 
-/// The key fields of a stored problem as an expression sees them.
-class FieldScope : public Scope {
-public:
-    explicit FieldScope(const ProblemIdentity& problem) : problem_{problem} {}
-    const Value* find(std::string_view name) const override {
-        for (const auto& [field, value] : problem_.fields)
-            if (field == name) return &value;
-        return nullptr;
-    }
-
-private:
-    const ProblemIdentity& problem_;
-};
-
-}  // namespace
-
-bool matches(const Expression& where, const ProblemIdentity& problem) {
-    if (where.empty()) return true;
-    try {
-        return where.evaluate_bool(FieldScope{problem});
-    } catch (const EvaluationError&) {
-        return false;
-    }
-}
-
-namespace {
-
 void check_references(Database& tune, std::vector<std::string>& faults) {
     Query row = tune.query("SELECT \"table\", parent, count(*) FROM pragma_foreign_key_check GROUP BY 1, 2");
     while (row.step())
@@ -55,12 +28,21 @@ void check_hashes(Database& tune, std::vector<std::string>& faults) {
         for (const std::int64_t id : ids)
             if (!is_sound(id)) faults.push_back(fmt::format("row {} of '{}' {}", id, table, fault));
     };
-    constexpr const char *hash = "does not fit its hash", *text = "says nothing that can be read";
+    constexpr const char *hash = "does not fit its hash", *crc = "fails its checksum";
     check_all("config", hash, [&](std::int64_t id) { return entities.config(id) != nullptr; });
     check_all("template", hash, [&](std::int64_t id) { return entities.source(id) != nullptr; });
     check_all("env", hash, [&](std::int64_t id) { return entities.environment(id) != nullptr; });
-    check_all("device", text, [&](std::int64_t id) { return entities.device(id) != nullptr; });
-    check_all("problem", text, [&](std::int64_t id) { return entities.problem(id).has_value(); });
+    check_all("device", crc, [&](std::int64_t id) { return entities.device(id) != nullptr; });
+    check_all("form", crc, [&](std::int64_t id) { return entities.form(id) != nullptr; });
+    check_all("setting", hash, [&](std::int64_t id) { return entities.setting(id) != nullptr; });
+    Query row = tune.query("SELECT uuid FROM run");
+    while (row.step()) {
+        const auto uuid = uuid_of(row.blob(0));
+        if (!uuid)
+            faults.emplace_back("the uuid of a run is none");
+        else if (!Entities{tune}.run(*uuid))
+            faults.push_back(fmt::format("run {} fails its checksum", text_of(*uuid)));
+    }
 }
 
 }  // namespace
@@ -116,19 +98,21 @@ std::vector<Negative> Store::negatives(std::string_view op, std::string_view dev
         std::vector<Negative> negatives;
         Entities entities{impl_->tune()};
         Query row = impl_->tune().query(
-            "SELECT n.template, n.config, n.outcome, p.key, n.env FROM negative n JOIN device d ON d.id = n.device "
-            "JOIN template t ON t.id = n.template LEFT JOIN problem p ON p.id = n.problem WHERE t.op = ? AND d.fp = ?");
+            "SELECT n.template, n.config, n.outcome, n.form, n.env, n.numbers FROM negative n JOIN device d ON d.id = "
+            "n.device JOIN template t ON t.id = n.template WHERE t.op = ? AND d.fp = ?");
         row.bind(op, device_fp);
         while (row.step()) {
             const auto* source = entities.source(row.integer(0));
             const auto* config = entities.config(row.integer(1));
             const auto ending = ending_named(row.text(2));
             const auto* environment = entities.environment(row.integer(4));
+            const auto* form = row.integer(3) == 0 ? nullptr : entities.form(row.integer(3));
             if (!source || !config || !ending || !environment) continue;
-            const auto key = row.blob(3);
+            std::vector<std::byte> key;
+            if (row.integer(3) != 0 && (!form || !form->form.put_together(text_of_blob(row.blob(5)), key))) continue;
             negatives.push_back({.device_fp = std::string{device_fp},
                                  .source = source->value,
-                                 .problem_key = {key.begin(), key.end()},
+                                 .problem_key = std::move(key),
                                  .config = config->value,
                                  .ending = *ending,
                                  .environment = environment->value});
@@ -137,41 +121,51 @@ std::vector<Negative> Store::negatives(std::string_view op, std::string_view dev
     });
 }
 
+namespace {
+
+std::optional<StoredRun> stored_run(Entities& entities, const Entities::RunRow* run, Database& trials) {
+    if (!run) return std::nullopt;
+    const auto* device = entities.device(run->device);
+    const auto* environment = entities.environment(run->environment);
+    auto problem = entities.problem(run->problem);
+    if (!device || !environment || !problem) return std::nullopt;
+    StoredRun out{.id = run->number.value_or(0),
+                  .info = run->info,
+                  .device = device->value,
+                  .environment = environment->value,
+                  .problem = std::move(*problem),
+                  .finished = run->info.ended != 0};
+    out.device.emulated = run->predicted;
+    if (run->number)
+        out.trials = static_cast<std::size_t>(
+            trials.integer_of("SELECT count(*) FROM trial WHERE run = ?", *run->number).value_or(0));
+    return out;
+}
+
+}  // namespace
+
 std::optional<StoredRun> Store::run(RunId id) const {
-    return impl_->ask([&]() -> std::optional<StoredRun> {
+    return impl_->ask([&] {
         Entities entities{impl_->tune()};
-        const auto* run = entities.run(id);
-        if (!run) return std::nullopt;
-        const auto* device = entities.device(run->device);
-        const auto* environment = entities.environment(run->environment);
-        auto problem = entities.problem(run->problem);
-        if (!device || !environment || !problem) return std::nullopt;
-        StoredRun out{.id = id,
-                      .info = run->info,
-                      .device = device->value,
-                      .environment = environment->value,
-                      .problem = std::move(*problem),
-                      .finished = run->info.ended != 0};
-        out.device.emulated = run->predicted;
-        Query count = impl_->trials().query("SELECT count(*) FROM trial WHERE run = ?");
-        count.bind(id);
-        if (count.step()) out.trials = static_cast<std::size_t>(count.integer(0));
-        return out;
+        return stored_run(entities, entities.run(id), impl_->trials());
     });
 }
 
 std::vector<StoredRun> Store::runs(std::string_view op) const {
     return impl_->ask([&]() -> std::vector<StoredRun> {
-        std::vector<RunId> ids;
+        std::vector<RunUuid> uuids;
         {
             Query row = impl_->tune().query(
-                "SELECT r.id FROM run r JOIN problem p ON p.id = r.problem WHERE ?1 IN ('', p.op) ORDER BY r.id DESC");
+                "SELECT r.uuid FROM run r JOIN form f ON f.id = r.form WHERE ?1 IN ('', f.op) ORDER BY r.number DESC, "
+                "r.started DESC, r.uuid");
             row.bind(op);
-            while (row.step()) ids.push_back(row.integer(0));
+            while (row.step()) uuids.push_back(uuid_of(row.blob(0)).value_or(RunUuid{}));
         }
+        Entities entities{impl_->tune()};
         std::vector<StoredRun> runs;
-        for (const RunId id : ids)
-            if (auto found = run(id)) runs.push_back(std::move(*found));
+        for (const RunUuid& uuid : uuids)
+            if (auto found = stored_run(entities, entities.run(uuid), impl_->trials()))
+                runs.push_back(std::move(*found));
         return runs;
     });
 }
@@ -197,8 +191,8 @@ std::optional<StoredTrial> Store::trial(RunId run, std::size_t ordinal) const {
 std::map<std::string, std::int64_t> Store::row_counts() const {
     return impl_->ask([&]() -> std::map<std::string, std::int64_t> {
         std::map<std::string, std::int64_t> counts;
-        for (const char* table :
-             {"device", "env", "template", "problem", "config", "run", "record", "negative", "predicted", "import_log"})
+        for (const char* table : {"device", "env", "template", "form", "config", "setting", "run", "record", "negative",
+                                  "predicted", "import_log"})
             counts[table] = impl_->tune().integer_of(fmt::format("SELECT count(*) FROM {}", table)).value_or(0);
         counts["trial"] = impl_->trials().integer_of("SELECT count(*) FROM trial").value_or(0);
         return counts;

@@ -7,8 +7,11 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <iterator>
+#include <limits>
 
 #include "cache/store/crc32.h"
+#include "tuner/model/hashing.h"
 
 namespace autotune {
 
@@ -39,29 +42,87 @@ std::optional<SearchEffort> search_effort_named(std::string_view name) noexcept 
     return named<SearchEffort>(effort_names, name);
 }
 
+RunUuid run_uuid(std::string_view text) {
+    RunUuid uuid;
+    const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+    const bool digits =
+        text.size() == 2 * uuid.size() && std::ranges::all_of(text, [&](char c) { return digit(c) >= 0; });
+    const std::string hash = digits ? std::string{} : sha256_hex(text);
+    if (!digits) text = hash;
+    for (std::size_t i = 0; i < uuid.size(); ++i)
+        uuid[i] = static_cast<std::byte>(digit(text[2 * i]) << 4 | digit(text[2 * i + 1]));
+    return uuid;
+}
+
+namespace {
+
+std::array<char, 2 * std::tuple_size_v<RunUuid>> digits_of(const RunUuid& uuid) noexcept {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::array<char, 2 * std::tuple_size_v<RunUuid>> text;
+    for (std::size_t i = 0; i < uuid.size(); ++i) {
+        text[2 * i] = digits[std::to_integer<std::size_t>(uuid[i]) >> 4];
+        text[2 * i + 1] = digits[std::to_integer<std::size_t>(uuid[i]) & 15];
+    }
+    return text;
+}
+
+}  // namespace
+
+std::string text_of(const RunUuid& uuid) {
+    const auto text = digits_of(uuid);
+    return {text.begin(), text.end()};
+}
+
+std::uint32_t crc_of(const RunUuid& uuid) noexcept {
+    const auto text = digits_of(uuid);
+    return crc32(std::string_view{text.data(), text.size()});
+}
+
 std::string RecordKey::text() const {
-    return fmt::format("{}-{}-{}-{}.{}-{}", device, source, problem, nvrtc_major, nvrtc_minor, rank);
+    std::string numbers;
+    for (const char c : problem.numbers)
+        fmt::format_to(std::back_inserter(numbers), "{:02x}", static_cast<unsigned char>(c));
+    return fmt::format("{}-{}-{}x{}-{}.{}-{}", device, source, problem.form, numbers, nvrtc_major, nvrtc_minor, rank);
 }
 
 std::optional<RecordKey> RecordKey::parse(std::string_view text) {
-    std::array<std::int64_t, 6> numbers{};
-    const char* at = text.data();
-    const char* const end = text.data() + text.size();
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-        const auto [next, error] = std::from_chars(at, end, numbers[i]);
-        if (error != std::errc{} || numbers[i] < 0 || (i >= 3 && numbers[i] > 1'000'000)) return std::nullopt;
-        at = next;
-        if (i + 1 == numbers.size()) break;
-        if (at == end || *at != (i == 3 ? '.' : '-')) return std::nullopt;
-        ++at;
-    }
-    if (at != end) return std::nullopt;
-    return RecordKey{.device = numbers[0],
-                     .source = numbers[1],
-                     .problem = numbers[2],
-                     .nvrtc_major = static_cast<int>(numbers[3]),
-                     .nvrtc_minor = static_cast<int>(numbers[4]),
-                     .rank = static_cast<int>(numbers[5])};
+    bool sound = true;
+    const auto number = [&](std::int64_t most) {
+        std::int64_t value = 0;
+        const auto [next, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        sound = sound && error == std::errc{} && value >= 0 && value <= most;
+        text.remove_prefix(static_cast<std::size_t>(next - text.data()));
+        return value;
+    };
+    const auto mark = [&](char c) {
+        sound = sound && text.starts_with(c);
+        text.remove_prefix(std::min<std::size_t>(1, text.size()));
+    };
+    const auto bytes = [&] {
+        std::string out;
+        for (unsigned byte = 0; sound && text.size() >= 2 && text.front() != '-'; text.remove_prefix(2)) {
+            const auto [next, error] = std::from_chars(text.data(), text.data() + 2, byte, 16);
+            sound = error == std::errc{} && next == text.data() + 2;
+            out += static_cast<char>(byte);
+        }
+        return out;
+    };
+    constexpr std::int64_t most_id = std::numeric_limits<std::int64_t>::max(), most = 1'000'000;
+    RecordKey key;
+    key.device = number(most_id);
+    mark('-');
+    key.source = number(most_id);
+    mark('-');
+    key.problem.form = number(most_id);
+    mark('x');
+    key.problem.numbers = bytes();
+    mark('-');
+    key.nvrtc_major = static_cast<int>(number(most));
+    mark('.');
+    key.nvrtc_minor = static_cast<int>(number(most));
+    mark('-');
+    key.rank = static_cast<int>(number(most));
+    return sound && text.empty() ? std::optional{key} : std::nullopt;
 }
 
 std::string stale_reason(const TemplateIdentity& source, const Environment& environment, const Today& today) {
@@ -105,6 +166,7 @@ std::strong_ordering compare(const OrderKey& a, const OrderKey& b) {
 RecordOrder::RecordOrder(const Record& r)
     : config_hash{r.config.hash()},
       template_hash{r.source.hash()},
+      run_uuid{autotune::run_uuid(r.run.uuid)},
       key{.verified = r.verified,
           .fresh = r.fresh(),
           .locked_clocks = r.run.clock_policy == "locked",
@@ -114,7 +176,7 @@ RecordOrder::RecordOrder(const Record& r)
           .tuned_at = r.tuned_at,
           .config_hash = config_hash,
           .template_hash = template_hash,
-          .run_uuid = r.run.uuid,
+          .run_uuid = bytes_of(run_uuid),
           .rank = r.rank,
           .crc = crc_of(r)} {}
 

@@ -34,9 +34,18 @@ std::string_view name_of(SearchEffort effort) noexcept;
 std::optional<Verified> verified_named(std::string_view name) noexcept;
 std::optional<SearchEffort> search_effort_named(std::string_view name) noexcept;
 
+/// What tells a run from all others.
+using RunUuid = std::array<std::byte, 16>;
+/// Of 32 hex digits; of any other text, the first of its SHA-256.
+RunUuid run_uuid(std::string_view text);
+std::string text_of(const RunUuid& uuid);
+inline std::string_view bytes_of(const RunUuid& uuid) noexcept {
+    return {reinterpret_cast<const char*>(uuid.data()), uuid.size()};
+}
+
 /// How a run was made, as far as rows need it.
 struct RunInfo {
-    std::string uuid{};  ///< 32 hex digits; made by Store::begin_run when empty
+    std::string uuid{};  ///< text_of() a RunUuid, which the store makes of others; made by Store::begin_run when empty
     std::string strategy{};
     std::uint64_t seed = 0;
     std::string budget{};  ///< as the user gave it: "60s", "200"
@@ -49,15 +58,24 @@ struct RunInfo {
     std::string reference{};       ///< "CPU, fp64"
     std::string tolerance{};       ///< JSON, empty: the op's own
     std::string host_hash{};       ///< SHA-256 of the host's name, never the name; made by Store::begin_run when empty
-    std::string origin = "local";  ///< or "import:ID"
+    std::string origin = "local";  ///< or "import", "import:ID"
     std::int64_t started = 0, ended = 0;  ///< seconds since 1970, UTC
+};
+
+/// A problem as rows of one database file name it: the form of its key and the numbers in it (KeyForm).
+struct ProblemRef {
+    std::int64_t form = 0;  ///< 0: of no problem
+    std::string numbers{};
+    std::span<const std::byte> blob() const noexcept { return std::as_bytes(std::span{numbers}); }
+    friend auto operator<=>(const ProblemRef&, const ProblemRef&) = default;
 };
 
 /// Addresses one row of one database file; `text` is what `autotune query` prints with --json and takes back.
 struct RecordKey {
-    std::int64_t device = 0, source = 0, problem = 0;
+    std::int64_t device = 0, source = 0;
+    ProblemRef problem{};
     int nvrtc_major = 0, nvrtc_minor = 0, rank = 0;
-    std::string text() const;  ///< "3-14-9-13.0-0"
+    std::string text() const;  ///< "3-14-2x04f90010-13.0-0": the problem is of form 2, and its numbers are in hex
     static std::optional<RecordKey> parse(std::string_view text);
     friend auto operator<=>(const RecordKey&, const RecordKey&) = default;
 };
@@ -106,7 +124,8 @@ struct OrderKey {
     bool local = true;
     int layer = 0;  ///< of its database among several, the nearest first
     std::int64_t time_ns = 0, tuned_at = 0;
-    std::string_view config_hash{}, template_hash{}, run_uuid{};
+    std::string_view config_hash{}, template_hash{};
+    std::string_view run_uuid{};  ///< bytes_of() one
     int rank = 0;
     std::uint32_t crc = 0;
 };
@@ -122,6 +141,7 @@ struct RecordOrder {
     RecordOrder(const RecordOrder&) = delete;
     RecordOrder& operator=(const RecordOrder&) = delete;
     const std::string config_hash, template_hash;
+    const RunUuid run_uuid;
     const OrderKey key;
 };
 std::strong_ordering compare(const Record& a, const Record& b);
@@ -134,6 +154,8 @@ inline std::int64_t nanoseconds(double microseconds) noexcept { return std::llro
 struct CrcParts {
     std::uint32_t device = 0, source = 0, problem = 0, config = 0, run = 0;
 };
+/// That of a run: of its uuid as text.
+std::uint32_t crc_of(const RunUuid& uuid) noexcept;
 /// numbers: NVRTC major and minor, rank, median, low and high in ns, samples, default in ns (-1: none), evaluated,
 /// space size, effort, verified, tuned_at.
 std::uint32_t crc_of_row(const CrcParts& parts, const std::array<std::int64_t, 13>& numbers, double max_error) noexcept;

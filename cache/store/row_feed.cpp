@@ -143,6 +143,28 @@ void register_feed(Database& database) {
 
 }  // namespace
 
+std::string feed_sql(std::string_view table, std::span<const std::string_view> columns, std::string_view nothing,
+                     std::string_view mark) {
+    std::string names, places;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+        names += fmt::format("{}{}", i == 0 ? "" : ", ", columns[i]);
+        places += fmt::format("{}c{}", i == 0 ? "" : ", ", i);
+    }
+    return fmt::format(
+        "INSERT INTO {} ({}) SELECT {} FROM autotune_feed(?1) WHERE true ON CONFLICT DO UPDATE SET {} WHERE "
+        "autotune_feed_met(?1, excluded.{})",
+        table, names, places, nothing, mark);
+}
+
+void give_value(sqlite3_context* to, std::int64_t value) noexcept { sqlite3_result_int64(to, value); }
+void give_value(sqlite3_context* to, double value) noexcept { sqlite3_result_double(to, value); }
+void give_value(sqlite3_context* to, std::string_view value) noexcept {
+    sqlite3_result_text64(to, value.data() ? value.data() : "", value.size(), SQLITE_STATIC, SQLITE_UTF8);
+}
+void give_value(sqlite3_context* to, std::span<const std::byte> value) noexcept {
+    sqlite3_result_blob64(to, value.empty() ? static_cast<const void*>("") : value.data(), value.size(), SQLITE_STATIC);
+}
+
 std::vector<std::size_t> feed(Database& database, std::string_view insert, const FedRows& rows) {
     Feeding feeding{.rows = rows, .count = rows.count()};
     if (feeding.count == 0) return {};

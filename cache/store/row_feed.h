@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +19,8 @@ namespace autotune {
 class FedRows {
 public:
     static constexpr int most_columns = 24;  ///< c0, c1, ...
+    /// Up to that many rows a statement each costs less than to feed them.
+    static constexpr std::size_t few = 8;
 
     virtual ~FedRows() = default;
     virtual std::size_t count() const noexcept = 0;
@@ -25,6 +29,17 @@ public:
     /// What tells a row from its neighbours.
     virtual std::int64_t mark(std::size_t row) const noexcept = 0;
 };
+
+/// The statement for feed(): the table's columns in the order of FedRows::give.
+/// nothing  an assignment that changes nothing, such as "crc = crc"; mark  the column of FedRows::mark
+std::string feed_sql(std::string_view table, std::span<const std::string_view> columns, std::string_view nothing,
+                     std::string_view mark);
+
+// What give() gives.
+void give_value(sqlite3_context* to, std::int64_t value) noexcept;
+void give_value(sqlite3_context* to, double value) noexcept;
+void give_value(sqlite3_context* to, std::string_view value) noexcept;
+void give_value(sqlite3_context* to, std::span<const std::byte> value) noexcept;
 
 /// Runs `INSERT INTO ... SELECT c0, c1 ... FROM autotune_feed(?1) WHERE true ON CONFLICT DO UPDATE SET ... WHERE
 /// autotune_feed_met(?1, excluded.MARK)`: rows whose place is free are now there, and the numbers of the others come

@@ -1,6 +1,4 @@
 #include <fmt/core.h>
-#include <sodium.h>
-
 #include <algorithm>
 #include <array>
 
@@ -64,21 +62,28 @@ ActiveRun& Store::Impl::run_at(RunId id) {
 void Store::Impl::register_run(ActiveRun& run) {
     run.device = intern(tune(), run.start.device);
     run.environment = intern(tune(), run.start.environment);
-    run.problem = intern(tune(), run.start.problem);
+    run.problem = intern(tune(), run.start.problem, true);
     for (const TemplateIdentity& t : run.start.templates) {
         run.sources[t.variant] = intern(tune(), t);
         mend(tune(), run.sources[t.variant], t);
     }
     mend(tune(), run.device, run.start.device);
+    claim(tune(), run.device);
     mend(tune(), run.environment, run.start.environment);
-    mend(tune(), run.problem, run.start.problem);
-    run.row = insert_run(tune(), run.start.info, run.device, run.environment, run.problem, run.predicts());
+    run.row = tune().integer_of("SELECT max(number) FROM run WHERE number IS NOT NULL").value_or(0) + 1;
+    insert_run(tune(), run.start.info, run.problem, setting_of(run), run.row, 0);
+}
+
+SharedRow Store::Impl::setting_of(const ActiveRun& run) {
+    const Setting setting{
+        .device = run.device, .environment = run.environment, .predicted = run.predicts(), .run = run.start.info};
+    return intern_setting(tune(), setting, run.start.device.fp, run.start.environment.hash(), true);
 }
 
 RunId Store::begin_run(const RunStart& start) {
     ActiveRun run{.start = start};
     RunInfo& info = run.start.info;
-    if (info.uuid.empty()) info.uuid = random_uuid();
+    info.uuid = info.uuid.empty() ? random_uuid() : text_of(run_uuid(info.uuid));
     if (info.host_hash.empty()) info.host_hash = host_hash();
     if (info.started == 0) info.started = impl_->now();
     try {
@@ -102,8 +107,7 @@ void Store::record_trial(RunId id, const Config& config, const Outcome& outcome)
         throw Error{Error::Kind::internal, fmt::format("a trial of '{}' is of no variant of the run", config.variant)};
     const auto [ordinal, is_new] = run.ordinals.emplace(name_of_config(config), run.ordinals.size() + 1);
     const StoredTrial trial{.ordinal = ordinal->second, .config = config, .outcome = outcome, .ended = impl_->now()};
-    impl_->write(
-        true, [&] { put_trial(impl_->trials(), run.row, run.problem, source->second, run.start.problem.op, trial); });
+    impl_->write(true, [&] { put_trial(impl_->trials(), run.row, source->second, run.start.problem.op, trial); });
 }
 
 RunSummary Store::finish_run(RunId id, const RunEnd& end) {
@@ -150,9 +154,11 @@ void Store::Impl::spool(std::span<const Record> records) {
 void Store::Impl::store_end(const ActiveRun& run, const std::vector<Record>& records, RunSummary& summary) {
     summary = {};
     const RunInfo& info = run.start.info;
+    const SharedRow setting = setting_of(run);
     tune()
-        .query("UPDATE run SET ended = ?, graph_mode = ?, reference = ?, power_w = ?, temp_max = ? WHERE id = ?")
-        .bind(info.ended, info.method, info.reference, info.power_w, info.temperature_max, run.row)
+        .query("UPDATE run SET setting = ?, ended = ?, power_w = ?, temp_max = ?, crc = ? WHERE number = ?")
+        .bind(setting.id, info.ended, info.power_w, info.temperature_max,
+              short_crc(crc_of_run(run_uuid(info.uuid), info, run.problem, setting.crc)), run.row)
         .run();
     remove_broken();
     count_generation();
@@ -173,10 +179,8 @@ void Store::Impl::store_end(const ActiveRun& run, const std::vector<Record>& rec
     });
     Contest contest{tune()};
     if (contest.has_better(rows, records.front())) return;
-    // Ranks of one search belong together. What an import brought that is better goes before them until it is taken
-    // out.
-    contest.make_room(rows, records.front());
-    for (const Record& record : records) mend(tune(), intern(tune(), record.source.op, record.config), record.config);
+    // Ranks of one search belong together.
+    contest.make_room(rows);
     const std::size_t standing = put_rows(records);
     if (!summary.kept_better) summary.records = standing;
 }
@@ -187,10 +191,10 @@ bool Store::Impl::make_room_for_predictions(const ActiveRun& run, const Record& 
     std::vector<PredictionKey> keys;
     for (const auto& [variant, source] : run.sources) {
         Query row = tune().query(
-            "SELECT rank FROM predicted WHERE device_model = ?1 AND template = ?2 AND problem = ?3 AND model_version = "
-            "?4 UNION SELECT rank FROM predicted_beside WHERE device_model = ?1 AND template = ?2 AND problem = ?3 AND "
-            "model_version = ?4");
-        row.bind(model, source, run.problem, best.model_version);
+            "SELECT rank FROM predicted WHERE device_model = ?1 AND template = ?2 AND form = ?3 AND numbers = ?4 AND "
+            "model_version = ?5 UNION SELECT rank FROM predicted_beside WHERE device_model = ?1 AND template = ?2 AND "
+            "form = ?3 AND numbers = ?4 AND model_version = ?5");
+        row.bind(model, source, run.problem.form, run.problem.blob(), best.model_version);
         while (row.step())
             keys.push_back({.model = model,
                             .source = source,
@@ -201,7 +205,7 @@ bool Store::Impl::make_room_for_predictions(const ActiveRun& run, const Record& 
     Contest contest{tune()};
     const std::int64_t time_ns = nanoseconds(best.time_us);
     if (contest.has_faster(keys, time_ns)) return false;
-    contest.make_room(keys, time_ns);
+    contest.make_room(keys);
     return true;
 }
 
@@ -264,11 +268,10 @@ std::vector<RecordKey> Store::Impl::rows_of(const ActiveRun& run) {
     const Environment& env = run.start.environment;
     for (const auto& [variant, source] : run.sources) {
         Query row = tune().query(
-            "SELECT rank FROM record WHERE device = ?1 AND template = ?2 AND problem = ?3 AND nvrtc_major = ?4 AND "
-            "nvrtc_minor = ?5 UNION SELECT rank FROM record_beside WHERE device = ?1 AND template = ?2 AND problem = "
-            "?3 "
-            "AND nvrtc_major = ?4 AND nvrtc_minor = ?5");
-        row.bind(run.device, source, run.problem, env.nvrtc_major, env.nvrtc_minor);
+            "SELECT rank FROM record WHERE device = ?1 AND template = ?2 AND form = ?3 AND numbers = ?4 AND "
+            "nvrtc_major = ?5 AND nvrtc_minor = ?6 UNION SELECT rank FROM record_beside WHERE device = ?1 AND template "
+            "= ?2 AND form = ?3 AND numbers = ?4 AND nvrtc_major = ?5 AND nvrtc_minor = ?6");
+        row.bind(run.device, source, run.problem.form, run.problem.blob(), env.nvrtc_major, env.nvrtc_minor);
         while (row.step())
             keys.push_back({.device = run.device,
                             .source = source,
@@ -280,13 +283,13 @@ std::vector<RecordKey> Store::Impl::rows_of(const ActiveRun& run) {
     return keys;
 }
 
-void Store::Impl::remove_negative(std::int64_t device, std::int64_t source, std::int64_t problem, std::string_view op,
-                                  const Config& config) {
+void Store::Impl::remove_negative(std::int64_t device, std::int64_t source, const ProblemRef& problem,
+                                  std::string_view op, const Config& config) {
     tune()
         .query(
-            "DELETE FROM negative WHERE device = ? AND template = ? AND problem = ? AND config = (SELECT id FROM "
-            "config WHERE op = ? AND variant = ? AND hash = ?)")
-        .bind(device, source, problem, op, config.variant, config.hash())
+            "DELETE FROM negative WHERE device = ? AND template = ? AND form = ? AND numbers = ? AND config = (SELECT "
+            "id FROM config WHERE op = ? AND variant = ? AND hash = ?)")
+        .bind(device, source, problem.form, problem.blob(), op, config.variant, config.hash())
         .run();
 }
 
@@ -306,10 +309,10 @@ std::size_t Store::Impl::put_negatives(const ActiveRun& run) {
     for (const TrialRow& row : failed)
         tune()
             .query(
-                "INSERT OR REPLACE INTO negative (device, template, config, problem, env, outcome, run) VALUES "
-                "(?,?,?,?,?,?,?)")
-            .bind(run.device, row.source, intern(tune(), run.start.problem.op, row.trial.config), run.problem,
-                  run.environment, info(row.trial.outcome.ending).name, run.row)
+                "INSERT OR REPLACE INTO negative (device, template, config, form, numbers, env, outcome, run) VALUES "
+                "(?,?,?,?,?,?,?,?)")
+            .bind(run.device, row.source, intern(tune(), run.start.problem.op, row.trial.config), run.problem.form,
+                  run.problem.blob(), run.environment, info(row.trial.outcome.ending).name, run.row)
             .run();
     if (!failed.empty()) bound_negatives(run.device, run.start.problem.op, run.row);
     return failed.size();
@@ -323,10 +326,11 @@ void Store::Impl::bound_negatives(std::int64_t device, std::string_view op, std:
     const std::int64_t count = tune().integer_of(fmt::format("SELECT count(*) {}", of_them), device, op).value_or(0);
     if (count <= most_negatives) return;
     tune()
-        .query(fmt::format("DELETE FROM negative WHERE (device, template, config, problem, env) IN (SELECT device, "
-                           "template, config, problem, env {} ORDER BY run IS ?4 AND (run IS NOT NULL OR config = ?5), "
-                           "run IS NULL, run, config LIMIT ?3)",
-                           of_them))
+        .query(fmt::format(
+            "DELETE FROM negative WHERE (device, template, config, form, numbers, env) IN (SELECT "
+            "device, template, config, form, numbers, env {} ORDER BY run IS ?4 AND (run IS NOT NULL OR config = ?5), "
+            "run IS NULL, run, config LIMIT ?3)",
+            of_them))
         .bind(device, op, count - most_negatives, put_run, put_config)
         .run();
 }
@@ -336,14 +340,21 @@ void Store::Impl::bound_negatives(std::int64_t device, std::string_view op, std:
 std::vector<std::pair<Config, Outcome>> Store::Impl::known(const RunStart& start, bool predicted) {
     std::vector<RunId> runs;
     Entities entities{tune()};
-    {
-        Query row = tune().query(
-            "SELECT r.id, r.env FROM run r JOIN device d ON d.id = r.device JOIN problem p ON p.id = r.problem "
-            "WHERE d.fp = ? AND p.op = ? AND p.key = ? AND r.predicted = ? AND r.origin = 'local' ORDER BY r.id");
-        row.bind(start.device.fp, start.problem.op, std::span<const std::byte>{start.problem.key}, predicted);
-        while (row.step()) {
-            const auto* env = entities.environment(row.integer(1));
-            if (env && same_ground(env->value, start.environment)) runs.push_back(row.integer(0));
+    if (const auto problem = find_problem(tune(), start.problem.op, start.problem.key)) {
+        std::vector<RunUuid> uuids;
+        {
+            Query row = tune().query(
+                "SELECT uuid FROM run WHERE form = ? AND numbers = ? AND number IS NOT NULL ORDER BY number");
+            row.bind(problem->form, problem->blob());
+            while (row.step()) uuids.push_back(uuid_of(row.blob(0)).value_or(RunUuid{}));
+        }
+        for (const RunUuid& uuid : uuids) {
+            const auto* run = entities.run(uuid);
+            const auto* device = run ? entities.device(run->device) : nullptr;
+            const auto* env = run ? entities.environment(run->environment) : nullptr;
+            if (device && env && device->value.fp == start.device.fp && run->predicted == predicted && run->number &&
+                run->info.origin == "local" && same_ground(env->value, start.environment))
+                runs.push_back(*run->number);
         }
     }
     std::vector<std::pair<Config, Outcome>> outcomes;

@@ -1,15 +1,16 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
+#include <array>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "autotune/error.h"
 #include "cache/store/location.h"
 #include "cache/store/migration.h"
+#include "cache/store/old_schemas.h"
 #include "cache/store/opening.h"
-#include "cache/store/rows.h"
 #include "cache/store/schema.h"
 #include "cache/store/store_impl.h"
 #include "cache/store/trials.h"
@@ -34,10 +35,101 @@ Database open_broken(const fs::path& path) {
     return database;
 }
 
+/// What can be read of the tables of an older schema, brought to today's in memory.
+class Lifting {
+public:
+    explicit Lifting(Database& from) : from_{from} {}
+
+    Database run(Salvaged& out) {
+        const int schema = schema_of(from_);
+        const char* const made = schema == 1 ? tune_schema_1 : tune_schema_2;
+        copy_.execute(made);
+        copy_.execute(fmt::format("PRAGMA user_version = {}", schema).c_str());
+        for (const std::string_view table : tables_of(made)) copy_table(std::string{table}, out);
+        const auto records = [this](const char* more) {
+            return copy_
+                .integer_of(fmt::format("SELECT (SELECT count(*) FROM record) + (SELECT count(*) FROM "
+                                        "predicted){}",
+                                        more))
+                .value_or(0);
+        };
+        const char* const beside = " + (SELECT count(*) FROM record_beside) + (SELECT count(*) FROM predicted_beside)";
+        const std::int64_t before = records(schema == 1 ? "" : beside);
+        migrate(copy_, false);
+        out.unreadable += static_cast<std::size_t>(std::max<std::int64_t>(before - records(beside), 0));
+        return std::move(copy_);
+    }
+
+private:
+    void copy_table(const std::string& table, Salvaged& out) {
+        std::string keys;
+        std::size_t columns = 0;
+        {
+            Query column = copy_.query("SELECT name, pk FROM pragma_table_info(?) ORDER BY pk");
+            column.bind(table);
+            for (; column.step(); ++columns)
+                if (column.integer(1) > 0)
+                    keys += fmt::format("{}{} DIRECTION", keys.empty() ? "" : ", ", column.text(0));
+        }
+        for (const std::string_view direction :
+             {"ASC", "DESC"}) {  // a broken page in the middle is met from both sides
+            std::string order = keys;
+            for (std::size_t at = 0; (at = order.find("DIRECTION")) != std::string::npos;)
+                order.replace(at, std::string_view{"DIRECTION"}.size(), direction);
+            if (copy_rows(table, order, columns, out)) return;
+        }
+    }
+
+    bool copy_rows(const std::string& table, const std::string& order, std::size_t columns, Salvaged& out) {
+        try {
+            Query row = from_.query(fmt::format("SELECT * FROM {} NOT INDEXED ORDER BY {}", table, order));
+            while (row.step()) copy_row(table, row, columns, out);
+            return true;
+        } catch (const DatabaseFailure& failure) {
+            if (!failure.corrupt() && !failure.refused()) throw;
+            out.cut_off = true;
+            return false;
+        }
+    }
+
+    /// One that breaks its table's rules is none.
+    void copy_row(const std::string& table, const Query& row, std::size_t columns, Salvaged& out) {
+        std::string marks;
+        for (std::size_t i = 0; i < columns; ++i) marks += i == 0 ? "?" : ",?";
+        Query put = copy_.query(fmt::format("INSERT OR IGNORE INTO {} VALUES ({})", table, marks));
+        for (int i = 0; i < static_cast<int>(columns); ++i) switch (row.type(i)) {
+                case ColumnType::integer:
+                    put.bind_at(i + 1, row.integer(i));
+                    break;
+                case ColumnType::real:
+                    put.bind_at(i + 1, row.real(i));
+                    break;
+                case ColumnType::text:
+                    put.bind_at(i + 1, row.text(i));
+                    break;
+                case ColumnType::blob:
+                    put.bind_at(i + 1, row.blob(i));
+                    break;
+                case ColumnType::null:
+                    put.bind_at(i + 1, nullptr);
+                    break;
+            }
+        try {
+            put.run();
+        } catch (const DatabaseFailure&) {
+            ++out.unreadable;
+        }
+    }
+
+    Database& from_;
+    Database copy_ = Database::in_memory();
+};
+
 /// Carries rows over, with ids of the new file for those of the broken one.
 class Salvage {
 public:
-    Salvage(Database& from, Store::Impl& to) : from_{from}, to_{to}, entities_{from} {}
+    Salvage(Database& from, Store::Impl& to, const Salvaged& begun)
+        : from_{from}, to_{to}, entities_{from}, out_{begun} {}
 
     Salvaged run(Database* trials) {
         copy_imports();
@@ -96,8 +188,7 @@ private:
             .query(
                 "INSERT OR REPLACE INTO import_log (id, source_uuid, sha256, \"when\", policy, rows_in, accepted, "
                 "rejected_json) VALUES (?,?,?,?,?,?,?,?)")
-            .bind(id, row.text(0), row.text(1), row.integer(2),
-                  !tells_imports_ && row.text(3) == "merge" ? old_merge : row.text(3), row.integer(4), row.integer(5),
+            .bind(id, row.text(0), row.text(1), row.integer(2), row.text(3), row.integer(4), row.integer(5),
                   row.text(6))
             .run();
     }
@@ -113,18 +204,8 @@ private:
                 .run();
     }
 
-    /// Who brought a run or a row. In schema 1 only the origin of its run says so.
-    std::int64_t import_of(std::int64_t told, const RunInfo& run) const {
-        constexpr std::string_view before = "import:";
-        if (tells_imports_ || !run.origin.starts_with(before)) return told;
-        std::int64_t id = 0;
-        std::from_chars(run.origin.data() + before.size(), run.origin.data() + run.origin.size(), id);
-        return id;
-    }
-
     /// What imports called GPUs.
     void copy_descriptions() {
-        if (!tells_imports_) return;
         to_.write(false, [&] {
             read_on([&] {
                 Query row = from_.query(
@@ -145,31 +226,48 @@ private:
         });
     }
 
-    void copy_runs() {
-        const std::vector<std::int64_t> ids = ids_of("run");
-        to_.write(false, [&] {
-            for (const std::int64_t id : ids) copy_run(id);
-        });
-        out_.runs = runs_.size();
-        out_.unreadable += ids.size() - runs_.size();
+    std::set<RunUuid> uuids() {
+        std::set<RunUuid> found;
+        for (const char* order : {"ASC", "DESC"}) {
+            const bool whole = read_on([&] {
+                Query row = from_.query(fmt::format("SELECT uuid FROM run NOT INDEXED ORDER BY uuid {}", order));
+                while (row.step()) found.insert(uuid_of(row.blob(0)).value_or(RunUuid{}));
+            });
+            if (whole) break;
+        }
+        return found;
     }
 
-    void copy_run(std::int64_t id) {
-        const auto* run = entities_.run(id);
+    void copy_runs() {
+        const std::set<RunUuid> found = uuids();
+        to_.write(false, [&] {
+            for (const RunUuid& uuid : found) read_on([&] { copy_run(uuid); });
+        });
+        out_.runs = runs_.size();
+        out_.unreadable += found.size() - runs_.size();
+    }
+
+    /// With its number, which is that of its trials.
+    void copy_run(const RunUuid& uuid) {
+        const auto* run = entities_.run(uuid);
         const auto* device = run ? entities_.device(run->device) : nullptr;
         const auto* environment = run ? entities_.environment(run->environment) : nullptr;
         std::optional<ProblemIdentity> problem;
-        if (run) read_on([&] { problem = entities_.problem(run->problem); });
+        if (run) problem = entities_.problem(run->problem);
         if (!device || !environment || !problem) return;
-        std::int64_t told = 0;
-        if (tells_imports_)
-            read_on([&] { told = from_.integer_of("SELECT import FROM run WHERE id = ?", id).value_or(0); });
         Database& db = to_.tune();
-        const auto there = db.integer_of("SELECT id FROM run WHERE uuid = ?", run->info.uuid);
-        runs_[id] = there ? *there
-                          : insert_run(db, run->info, intern(db, device->value), intern(db, environment->value),
-                                       intern(db, *problem), run->predicted, import_of(told, run->info));
-        require_import(import_of(told, run->info));
+        const Setting setting{.device = intern(db, device->value),
+                              .environment = intern(db, environment->value),
+                              .predicted = run->predicted,
+                              .run = run->info};
+        const bool there =
+            db.integer_of("SELECT 1 FROM run WHERE uuid = ?", std::span<const std::byte>{uuid}).has_value();
+        if (!there)
+            insert_run(db, run->info, intern(db, *problem),
+                       intern_setting(db, setting, device->hash, environment->hash), run->number, run->import);
+        if (run->import == 0) claim(db, setting.device);
+        runs_.emplace(uuid, *run);
+        require_import(run->import);
     }
 
     void put(std::int64_t import, std::vector<Record>& records) {
@@ -185,7 +283,7 @@ private:
     }
 
     void take(const RecordView& view, std::size_t& counter) {
-        const std::int64_t import = import_of(view.import, *view.run);
+        const std::int64_t import = view.import;
         std::vector<Record>& batch = batches_[import];
         try {
             batch.push_back(to_record(view));
@@ -198,36 +296,41 @@ private:
 
     void copy_records() {
         copy_records(Seat::standing, out_.records);
-        if (tells_imports_) copy_records(Seat::beside, out_.waiting);
+        copy_records(Seat::beside, out_.waiting);
     }
 
     void copy_records(Seat seat, std::size_t& copied) {
-        const std::size_t unreadable = out_.unreadable;
-        const auto broken = [this](const RecordKey&) { ++out_.unreadable; };
-        const Today nothing;
-        const bool whole = read_on([&] {
-            scan_records(
-                from_, {}, nothing, [&](const RecordView& view) { take(view, copied); }, broken, seat);
-        });
+        const std::vector<std::int64_t> devices = ids_of("device"), sources = ids_of("template");
+        for (const std::int64_t device : devices)
+            for (const std::int64_t source : sources) copy_part({.device = device, .source = source}, seat, copied);
         put_rest();
-        if (whole) return;
-        // Behind a broken page the rows of each problem are looked for by their key.
-        copied = 0;
-        out_.unreadable = unreadable;
-        for (const std::int64_t device : ids_of("device"))
-            for (const std::int64_t source : ids_of("template"))
-                for (const std::int64_t problem : ids_of("problem"))
-                    read_on([&] {
-                        scan_problem(
-                            from_, {.device = device, .source = source, .problem = problem},
-                            [&](const RecordView& view) { take(view, copied); }, broken, seat);
-                    });
-        put_rest();
+    }
+
+    /// Behind a broken page rows are met from the other side, and looked for by the problems of runs.
+    void copy_part(const RecordKey& part, Seat seat, std::size_t& copied) {
+        std::set<std::pair<RecordKey, std::int64_t>> met;
+        const auto sink = [&](const RecordView& view) {
+            if (met.emplace(view.id, view.import).second) take(view, copied);
+        };
+        std::set<RecordKey> broken;
+        const auto unreadable = [&](const RecordKey& key) { out_.unreadable += broken.insert(key).second ? 1 : 0; };
+        const auto scan = [&](bool backwards) {
+            return read_on([&] { scan_part(from_, part, backwards, sink, unreadable, seat); });
+        };
+        if (scan(false)) return;
+        scan(true);
+        std::set<ProblemRef> problems;
+        for (const auto& [uuid, run] : runs_) problems.insert(run.problem);
+        for (const ProblemRef& problem : problems) {
+            RecordKey of = part;
+            of.problem = problem;
+            read_on([&] { scan_problem(from_, of, sink, unreadable, seat); });
+        }
     }
 
     void copy_predictions() {
         copy_predictions(Seat::standing, out_.predictions);
-        if (tells_imports_) copy_predictions(Seat::beside, out_.waiting);
+        copy_predictions(Seat::beside, out_.waiting);
     }
 
     void copy_predictions(Seat seat, std::size_t& copied) {
@@ -244,17 +347,12 @@ private:
             out_.negatives = 0;
             std::size_t met = 0;
             read_on([&] {
-                Query row = from_.query("SELECT device, template, config, problem, env, outcome, run FROM negative");
+                Query row =
+                    from_.query("SELECT device, template, config, form, env, outcome, run, numbers FROM negative");
                 for (; row.step(); ++met) out_.negatives += copy_negative(row) ? 1 : 0;
             });
             out_.unreadable += met - out_.negatives;
         });
-    }
-
-    /// The run of a refusal; one that an application met has none.
-    std::optional<std::int64_t> new_run(const Query& negative) const {
-        const auto run = negative.null(6) ? runs_.end() : runs_.find(negative.integer(6));
-        return run == runs_.end() ? std::nullopt : std::optional{run->second};
     }
 
     bool copy_negative(const Query& row) {
@@ -263,16 +361,20 @@ private:
         const auto* config = entities_.config(row.integer(2));
         const auto* environment = entities_.environment(row.integer(4));
         std::optional<ProblemIdentity> problem;
-        const bool of_all_problems = row.integer(3) == 0;
-        if (!of_all_problems) read_on([&] { problem = entities_.problem(row.integer(3)); });
+        const ProblemRef told{.form = row.integer(3), .numbers = text_of_blob(row.blob(7))};
+        const bool of_all_problems = told.form == 0;
+        if (!of_all_problems) read_on([&] { problem = entities_.problem(told); });
         if (!device || !source || !config || !environment || !ending_named(row.text(5))) return false;
         if (!of_all_problems && !problem) return false;
         Database& db = to_.tune();
+        const ProblemRef of = problem ? intern(db, *problem) : ProblemRef{};
+        const bool of_a_run = !row.null(6) && db.integer_of("SELECT 1 FROM run WHERE number = ?", row.integer(6));
         db.query(
-              "INSERT OR REPLACE INTO negative (device, template, config, problem, env, outcome, run) VALUES "
-              "(?,?,?,?,?,?,?)")
+              "INSERT OR REPLACE INTO negative (device, template, config, form, numbers, env, outcome, run) VALUES "
+              "(?,?,?,?,?,?,?,?)")
             .bind(intern(db, device->value), intern(db, source->value), intern(db, source->value.op, config->value),
-                  problem ? intern(db, *problem) : 0, intern(db, environment->value), row.text(5), new_run(row))
+                  of.form, of.blob(), intern(db, environment->value), row.text(5),
+                  of_a_run ? std::optional{row.integer(6)} : std::nullopt)
             .run();
         return true;
     }
@@ -284,18 +386,17 @@ private:
         });
         to_.write(true, [&] {
             out_.trials = 0;
-            for (const auto& [old_run, new_run] : runs_) {
-                const auto problem = to_.tune().integer_of("SELECT problem FROM run WHERE id = ?", new_run);
-                read_on([&, from = old_run, to = new_run] {
-                    scan_trials(trials, from, [&](const TrialRow& row) {
-                        const auto source = sources_.find(row.source);
-                        if (source == sources_.end() || !problem) return;
-                        put_trial(to_.trials(), to, *problem, source->second, entities_.source(row.source)->value.op,
-                                  row.trial);
-                        ++out_.trials;
+            for (const auto& [uuid, run] : runs_)
+                if (run.number)
+                    read_on([&, number = *run.number] {
+                        scan_trials(trials, number, [&](const TrialRow& row) {
+                            const auto source = sources_.find(row.source);
+                            if (source == sources_.end()) return;
+                            put_trial(to_.trials(), number, source->second, entities_.source(row.source)->value.op,
+                                      row.trial);
+                            ++out_.trials;
+                        });
                     });
-                });
-            }
         });
     }
 
@@ -303,9 +404,9 @@ private:
     Store::Impl& to_;
     Entities entities_;
     Salvaged out_;
-    const bool tells_imports_ = schema_of(from_) > 1;
     std::map<std::int64_t, std::vector<Record>> batches_;  ///< by who brought them
-    std::map<std::int64_t, std::int64_t> runs_, sources_;  ///< ids of the new file by those of the broken one
+    std::map<RunUuid, Entities::RunRow> runs_;             ///< those that were copied
+    std::map<std::int64_t, std::int64_t> sources_;         ///< ids of the new file by those of the broken one
 };
 
 std::optional<Database> trials_beside(const fs::path& from) {
@@ -342,7 +443,11 @@ Salvaged salvage(const fs::path& from, const fs::path& to) {
 }
 
 Salvaged Upkeep::copy_readable(Database& from, Database* trials, Store& to) {
-    return Salvage{from, *to.impl_}.run(trials);
+    Salvaged begun;
+    const int schema = schema_of(from);
+    std::optional<Database> lifted;
+    if (schema > 0 && schema < schema_version) lifted.emplace(Lifting{from}.run(begun));
+    return Salvage{lifted ? *lifted : from, *to.impl_, begun}.run(trials);
 }
 
 }  // namespace autotune

@@ -1,5 +1,4 @@
 #include "cache/store/store.h"
-#include "cache/store/contest.h"
 
 #include <sqlite3.h>
 
@@ -7,6 +6,7 @@
 #include <ctime>
 #include <utility>
 
+#include "cache/store/interning.h"
 #include "cache/store/location.h"
 #include "cache/store/spool.h"
 #include "cache/store/store_impl.h"
@@ -189,10 +189,12 @@ void Store::Impl::remove_broken() {
 
 namespace {
 
-RecordRow row_of(const Record& r, const RecordKey& key, std::int64_t config, std::int64_t run, std::uint32_t crc) {
+RecordRow row_of(const Record& r, const RecordKey& key, std::int64_t config, const Interning::Run& run,
+                 std::uint32_t crc) {
     return {.key = key,
             .config = config,
-            .run = run,
+            .run = run.uuid,
+            .setting = run.setting,
             .time_ns = nanoseconds(r.time_us),
             .low_ns = nanoseconds(r.low_us),
             .high_ns = nanoseconds(r.high_us),
@@ -200,7 +202,6 @@ RecordRow row_of(const Record& r, const RecordKey& key, std::int64_t config, std
             .default_ns = r.default_us ? nanoseconds(*r.default_us) : -1,
             .evaluated = static_cast<std::int64_t>(r.evaluated),
             .space_size = static_cast<std::int64_t>(r.space_size),
-            .effort = static_cast<std::int64_t>(r.run.effort),
             .verified = static_cast<std::int64_t>(r.verified),
             .tuned_at = r.tuned_at,
             .max_error = r.max_error,
@@ -216,54 +217,48 @@ bool is_here(Contest& contest, const Row& row, Put became) {
 
 /// Each row is the maximum of what competes for its key, so any order and any repetition end in the same rows.
 std::size_t Store::Impl::put_rows(std::span<const Record> records, std::int64_t import) {
-    constexpr std::size_t rows_at_once = 512;
+    constexpr std::size_t rows_at_once = 1 << 14;  // of so many, runs lie close enough to each other in their tree
     Database& db = tune();
     Interning interned{db, import};
     Contest contest{db};
     std::size_t standing = 0;
     std::vector<RecordRow> rows;
+    std::vector<Interning::Problem> problems;
     for (; !records.empty(); records = records.subspan(std::min(records.size(), rows_at_once))) {
         const std::span<const Record> some = records.first(std::min(records.size(), rows_at_once));
-        const auto problems = interned.problems(some);
-        std::vector<Interning::Part> devices;
-        std::vector<Interning::Subject> subjects;
-        for (std::size_t i = 0; i < some.size(); ++i) {
-            devices.push_back(interned.device(some[i].device));
-            subjects.push_back({.device = devices[i].id,
-                                .environment = interned.environment(some[i].environment).id,
-                                .problem = problems[i].id});
-        }
-        const auto runs = interned.runs(some, subjects);
+        problems.clear();
+        for (const Record& record : some) problems.push_back(interned.problem(record.problem));
+        const auto runs = interned.runs(some, problems);
         rows.clear();
         for (std::size_t i = 0; i < some.size(); ++i) {
             const Record& record = some[i];
-            const auto device = devices[i], source = interned.source(record.source), problem = problems[i];
-            const auto config = interned.config(record.source.op, record.config), run = runs[i];
+            const SharedRow device = interned.device(record.device), source = interned.source(record.source),
+                            config = interned.config(record.source.op, record.config);
             if (record.predicted) {
                 const PredictionRow row{.key = {.model = model_of(record.device),
                                                 .source = source.id,
-                                                .problem = problem.id,
+                                                .problem = problems[i].ref,
                                                 .model_version = record.model_version,
                                                 .rank = record.rank},
                                         .config = config.id,
                                         .time_ns = nanoseconds(record.time_us),
                                         .checked = record.verified != Verified::elsewhere,
-                                        .run = run.id};
+                                        .run = runs[i].uuid};
                 standing += is_here(contest, row, contest.put(row, import)) ? 1 : 0;
                 continue;
             }
             const RecordKey key{.device = device.id,
                                 .source = source.id,
-                                .problem = problem.id,
+                                .problem = problems[i].ref,
                                 .nvrtc_major = record.environment.nvrtc_major,
                                 .nvrtc_minor = record.environment.nvrtc_minor,
                                 .rank = record.rank};
             const CrcParts parts{.device = device.crc,
                                  .source = source.crc,
-                                 .problem = problem.crc,
+                                 .problem = problems[i].crc,
                                  .config = config.crc,
-                                 .run = run.crc};
-            rows.push_back(row_of(record, key, config.id, run.id, crc_of(record, parts)));
+                                 .run = runs[i].crc};
+            rows.push_back(row_of(record, key, config.id, runs[i], crc_of(record, parts)));
         }
         const std::vector<Put> became = contest.put(rows, import);
         for (std::size_t i = 0; i < rows.size(); ++i) standing += is_here(contest, rows[i], became[i]) ? 1 : 0;
@@ -311,22 +306,42 @@ void Store::inspect(const std::function<void(Database& tune)>& body) const {
     impl_->ask([&] { body(impl_->tune()); });
 }
 
+namespace {
+
+/// The problem that a negative is of, where anything is stored of it.
+std::optional<ProblemRef> known_problem(Database& db, const Negative& negative) {
+    auto problem = find_problem(db, negative.source.op, negative.problem_key);
+    const bool known =
+        problem &&
+        db.integer_of(
+              "SELECT 1 WHERE EXISTS (SELECT 1 FROM run WHERE form = ?1 AND numbers = ?2 AND number IS NOT NULL) OR "
+              "EXISTS (SELECT 1 FROM device d, template t WHERE t.op = ?3 AND EXISTS (SELECT 1 FROM record WHERE "
+              "device "
+              "= d.id AND template = t.id AND form = ?1 AND numbers = ?2)) OR EXISTS (SELECT 1 FROM predicted WHERE "
+              "form "
+              "= ?1 AND numbers = ?2)",
+              problem->form, problem->blob(), negative.source.op)
+            .has_value();
+    return known ? problem : std::nullopt;
+}
+
+}  // namespace
+
 void Store::put_negative(const Negative& negative, const Environment& environment) {
     if (impl_->opened.where == Opened::Where::spool) impl_->require_kept();  // spool files hold records only
     impl_->write(false, [&] {
         Database& db = impl_->tune();
         const auto device = db.integer_of("SELECT id FROM device WHERE fp = ?", negative.device_fp);
-        const auto problem = negative.problem_key.empty()
-                                 ? std::optional<std::int64_t>{0}  // all of them
-                                 : db.integer_of("SELECT id FROM problem WHERE op = ? AND key = ?", negative.source.op,
-                                                 std::span<const std::byte>{negative.problem_key});
+        const auto problem = negative.problem_key.empty() ? std::optional{ProblemRef{}}  // all of them
+                                                          : known_problem(db, negative);
         if (!device || !problem) return;  // nothing is stored for it, so nothing can be dispatched wrongly
         const std::int64_t source = intern(db, negative.source);
         const std::int64_t config = intern(db, negative.source.op, negative.config);
         db.query(
-              "INSERT OR REPLACE INTO negative (device, template, config, problem, env, outcome, run) VALUES "
-              "(?,?,?,?,?,?,NULL)")
-            .bind(*device, source, config, *problem, intern(db, environment), info(negative.ending).name)
+              "INSERT OR REPLACE INTO negative (device, template, config, form, numbers, env, outcome, run) VALUES "
+              "(?,?,?,?,?,?,?,NULL)")
+            .bind(*device, source, config, problem->form, problem->blob(), intern(db, environment),
+                  info(negative.ending).name)
             .run();
         impl_->bound_negatives(*device, negative.source.op, std::nullopt, config);
         impl_->count_generation();
@@ -344,8 +359,7 @@ void Store::strike_negative(const Negative& negative) {
     impl_->write(false, [&] {
         Database& db = impl_->tune();
         const auto device = db.integer_of("SELECT id FROM device WHERE fp = ?", negative.device_fp);
-        const auto problem = db.integer_of("SELECT id FROM problem WHERE op = ? AND key = ?", negative.source.op,
-                                           std::span<const std::byte>{negative.problem_key});
+        const auto problem = find_problem(db, negative.source.op, negative.problem_key);
         if (!device || !problem) return;
         impl_->remove_negative(*device, intern(db, negative.source), *problem, negative.source.op, negative.config);
         impl_->count_generation();

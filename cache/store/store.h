@@ -73,7 +73,7 @@ struct StoredTrial {
 
 /// One search as stored.
 struct StoredRun {
-    RunId id = 0;
+    RunId id = 0;  ///< 0: it did not begin here, and has no trials
     RunInfo info{};
     DeviceIdentity device{};
     Environment environment{};
@@ -114,7 +114,7 @@ struct RecordView {
     std::string_view model_version{};
     std::string_view stale{};  ///< empty: fresh
     std::uint32_t crc = 0;
-    std::int64_t import = 0;  ///< the number of the one that brought it; 0: none, or a scan without problems
+    std::int64_t import = 0;  ///< the number of the one that brought it; 0: none
     OrderKey order{};         ///< compare() puts the better first
 };
 
@@ -236,7 +236,7 @@ public:
     std::vector<std::pair<std::string, std::string>> aliases() const;
 
     // -- as a whole
-    /// Newest first; an empty op: of all.
+    /// Newest first, then those that did not begin here; an empty op: of all.
     std::vector<StoredRun> runs(std::string_view op = {}) const;
     std::optional<StoredRun> run(RunId run) const;
     std::vector<StoredTrial> trials(RunId run) const;

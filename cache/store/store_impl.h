@@ -14,8 +14,11 @@
 #include <vector>
 
 #include "autotune/error.h"
+#include "cache/store/contest.h"
+#include "cache/store/entities.h"
 #include "cache/store/opening.h"
-#include "cache/store/rows.h"
+#include "cache/store/record_rows.h"
+#include "cache/store/shared_rows.h"
 #include "cache/store/spool.h"
 #include "cache/store/store.h"
 #include "cache/store/writer_lock.h"
@@ -25,8 +28,9 @@ namespace autotune {
 /// A search that has begun and not ended, with the ids of its rows.
 struct ActiveRun {
     RunStart start;
-    RunId row = 0;  ///< of the run itself: the id given out, unless the file was replaced since
-    std::int64_t device = 0, environment = 0, problem = 0;
+    RunId row = 0;  ///< of the run itself: the number given out, unless the file was replaced since
+    std::int64_t device = 0, environment = 0;
+    ProblemRef problem{};
     std::map<std::string, std::int64_t> sources{};  ///< template ids by variant
     std::map<std::string, std::size_t> ordinals{};  ///< of the configs tried, by variant and hash
 
@@ -89,10 +93,12 @@ struct Store::Impl {
     // runs.cpp
     ActiveRun& run_at(RunId id);
     void register_run(ActiveRun& run);
+    /// What the run has in common with others, as it is told now.
+    SharedRow setting_of(const ActiveRun& run);
     std::vector<Record> derive(const ActiveRun& run, const RunEnd& end);
     std::vector<Finalist> finalists_of(const ActiveRun& run);
     std::vector<RecordKey> rows_of(const ActiveRun& run);
-    void remove_negative(std::int64_t device, std::int64_t source, std::int64_t problem, std::string_view op,
+    void remove_negative(std::int64_t device, std::int64_t source, const ProblemRef& problem, std::string_view op,
                          const Config& config);
     void remove_negatives(const ActiveRun& run);
     std::size_t put_negatives(const ActiveRun& run);

@@ -7,8 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cache/store/crc32.h"
+#include "cache/store/entities.h"
 #include "cache/store/json.h"
-#include "cache/store/rows.h"
+#include "cache/store/shared_rows.h"
 #include "tuner/model/counters_json.h"
 
 namespace autotune {
@@ -89,21 +90,19 @@ std::uint32_t crc_of_trial(std::string_view config_hash, std::string_view ending
 
 }  // namespace
 
-void put_trial(Database& trials, RunId run, std::int64_t problem, std::int64_t source, std::string_view op,
-               const StoredTrial& trial) {
+void put_trial(Database& trials, RunId run, std::int64_t source, std::string_view op, const StoredTrial& trial) {
     const Outcome& outcome = trial.outcome;
     const std::string facts = facts_of(outcome).dump(-1, ' ', false, json::error_handler_t::replace);
     const std::string_view ending = info(outcome.ending).name;
     const std::int64_t config = intern(trials, op, trial.config);
     trials
         .query(
-            "INSERT INTO trial (run, problem, config, template, ordinal, outcome, time_ns, samples, predicted, "
-            "tainted, ended, "
-            "facts_json, log, crc) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14) ON CONFLICT DO UPDATE SET "
-            "template = ?4, outcome = ?6, time_ns = ?7, samples = ?8, predicted = ?9, tainted = ?10, ended = ?11, "
-            "facts_json = ?12, log = ?13, crc = ?14")
-        .bind(run, problem, config, source, trial.ordinal, ending, nanoseconds(outcome.time_us),
-              bytes_of(outcome.samples_us), outcome.predicted, outcome.tainted, trial.ended, facts,
+            "INSERT INTO trial (run, config, template, ordinal, outcome, time_ns, samples, predicted, tainted, ended, "
+            "facts_json, log, crc) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13) ON CONFLICT DO UPDATE SET "
+            "template = ?3, outcome = ?5, time_ns = ?6, samples = ?7, predicted = ?8, tainted = ?9, ended = ?10, "
+            "facts_json = ?11, log = ?12, crc = ?13")
+        .bind(run, config, source, trial.ordinal, ending, nanoseconds(outcome.time_us), bytes_of(outcome.samples_us),
+              outcome.predicted, outcome.tainted, trial.ended, facts,
               std::string_view{outcome.log}.substr(0, longest_log),
               crc_of_trial(trial.config.hash(), ending, bytes_of(outcome.samples_us), facts, outcome.predicted,
                            outcome.tainted))

@@ -16,8 +16,7 @@ namespace autotune {
 
 /// Puts the outcome in place of an earlier one of the same run and config, whose ordinal stays.
 /// source: its template's id in tune.db.
-void put_trial(Database& trials, RunId run, std::int64_t problem, std::int64_t source, std::string_view op,
-               const StoredTrial& trial);
+void put_trial(Database& trials, RunId run, std::int64_t source, std::string_view op, const StoredTrial& trial);
 
 /// A trial with the template that it tried.
 struct TrialRow {

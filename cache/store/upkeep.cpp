@@ -108,25 +108,30 @@ std::size_t remove_gone_negatives(Database& tune, const Today& today) {
 
 /// Rows that nothing refers to. A search under way holds ids of its run and templates, so these stay.
 void remove_orphans(Database& tune, const std::set<std::int64_t>& runs_with_trials, Pruned& out) {
-    std::vector<std::int64_t> idle;
+    std::vector<RunUuid> idle;
     {
         Query row = tune.query(
-            "SELECT id FROM run WHERE ended <> 0 AND id NOT IN (SELECT run FROM record UNION SELECT run FROM "
-            "record_beside UNION SELECT run FROM negative WHERE run IS NOT NULL UNION SELECT run FROM predicted UNION "
-            "SELECT run FROM predicted_beside)");
+            "SELECT uuid, number FROM run WHERE ended <> 0 AND uuid NOT IN (SELECT run FROM record UNION SELECT run "
+            "FROM record_beside UNION SELECT run FROM predicted UNION SELECT run FROM predicted_beside) AND (number IS "
+            "NULL OR number NOT IN (SELECT run FROM negative WHERE run IS NOT NULL))");
         while (row.step())
-            if (!runs_with_trials.contains(row.integer(0))) idle.push_back(row.integer(0));
+            if (const auto uuid = uuid_of(row.blob(0)); uuid && !runs_with_trials.contains(row.integer(1)))
+                idle.push_back(*uuid);
     }
-    for (const std::int64_t id : idle) tune.query("DELETE FROM run WHERE id = ?").bind(id).run();
+    for (const RunUuid& uuid : idle)
+        tune.query("DELETE FROM run WHERE uuid = ?").bind(std::span<const std::byte>{uuid}).run();
     out.runs = idle.size();
-    out.problems = removed_by(tune,
-                              "DELETE FROM problem WHERE id NOT IN (SELECT problem FROM run UNION SELECT problem FROM "
-                              "record UNION SELECT problem FROM record_beside UNION SELECT problem FROM negative UNION "
-                              "SELECT problem FROM predicted UNION SELECT problem FROM predicted_beside)");
-    out.configs = removed_by(tune,
-                             "DELETE FROM config WHERE id NOT IN (SELECT config FROM record UNION SELECT config FROM "
-                             "record_beside UNION SELECT config FROM negative UNION SELECT config FROM predicted UNION "
-                             "SELECT config FROM predicted_beside)");
+    constexpr std::string_view rows[] = {"record", "record_beside", "predicted", "predicted_beside", "negative"};
+    const auto remove_unnamed = [&](std::string_view table, std::string_view column, std::string_view more) {
+        std::string named;
+        for (const std::string_view of : rows)
+            if (column != "setting" || of.starts_with("record"))
+                named += fmt::format("SELECT {} FROM {} UNION ", column, of);
+        return removed_by(tune, fmt::format("DELETE FROM {} WHERE id NOT IN ({}{})", table, named, more));
+    };
+    out.configs = remove_unnamed("config", "config", "SELECT NULL WHERE false");
+    remove_unnamed("setting", "setting", "SELECT setting FROM run");
+    remove_unnamed("form", "form", "SELECT form FROM run");
 }
 
 }  // namespace
@@ -139,7 +144,7 @@ Statistics Upkeep::statistics(const Today& today) const {
         out.trials_bytes = size_of(trials_path(path));
         out.spool_files = spool_files(spool_folder(path)).size();
     }
-    std::map<std::pair<std::string, std::string>, std::pair<StoredGroup, std::set<std::int64_t>>> groups;
+    std::map<std::pair<std::string, std::string>, std::pair<StoredGroup, std::set<ProblemRef>>> groups;
     store_.scan({.with_problem = false}, today, [&](const RecordView& view) {
         auto& [group, problems] = groups[{view.source->op, view.device->fp}];
         if (group.records++ == 0) {
@@ -159,8 +164,9 @@ Statistics Upkeep::statistics(const Today& today) const {
         out.groups.push_back(std::move(value.first));
     }
     return impl.ask([&] {
-        out.schema = static_cast<int>(impl.tune().integer_of("PRAGMA user_version").value_or(0));
-        out.unused_bytes = unused_bytes_of(impl.tune());
+        Database& file = impl.on_disk ? *impl.on_disk : impl.tune();
+        out.schema = static_cast<int>(file.integer_of("PRAGMA user_version").value_or(0));
+        out.unused_bytes = unused_bytes_of(file);
         out.unused_trials_bytes = unused_bytes_of(impl.trials());
         return std::move(out);
     });
@@ -194,7 +200,7 @@ Pruned Upkeep::prune(const PruneRules& rules, const Today& today, bool dry_run) 
         // Now that no other can write a trial: a search that began before this one's turn has its run by then.
         unfinished.clear();
         {
-            Query row = impl.tune().query("SELECT id FROM run WHERE ended = 0");
+            Query row = impl.tune().query("SELECT number FROM run WHERE ended = 0 AND number IS NOT NULL");
             while (row.step()) unfinished.insert(row.integer(0));
         }
         Database& db = impl.trials();

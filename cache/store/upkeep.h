@@ -41,9 +41,9 @@ struct PruneRules {
 
 struct Pruned {
     std::size_t records = 0, trials = 0;
-    std::size_t not_removed = 0;  ///< damaged records that no key leads to: salvage() leaves them out
-    std::size_t negatives = 0;    ///< refusals of templates that are gone: they go with any rule
-    std::size_t runs = 0, problems = 0, configs = 0;  ///< that nothing speaks of any more
+    std::size_t not_removed = 0;        ///< damaged records that no key leads to: salvage() leaves them out
+    std::size_t negatives = 0;          ///< refusals of templates that are gone: they go with any rule
+    std::size_t runs = 0, configs = 0;  ///< that nothing speaks of any more
 };
 
 struct Compacted {

@@ -219,7 +219,7 @@ TEST_F(OwnPlace, EveryColumnOfARecordIsCovered) {
     { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
     const std::string sound = bytes_of(path_);
     for (const char* column : {"time_ns", "lo_ns", "hi_ns", "samples", "default_ns", "evaluated", "space_size",
-                               "effort", "verified", "max_err", "tuned_at", "nvrtc_minor", "rank"}) {
+                               "setting", "verified", "max_err", "tuned_at", "nvrtc_minor", "rank"}) {
         execute(path_, ("UPDATE record SET " + std::string{column} + " = " + column + " + 1").c_str());
         EXPECT_TRUE(open(Store::Mode::read).records({}, today()).empty()) << column;
         write_bytes(path_, sound);
@@ -227,57 +227,69 @@ TEST_F(OwnPlace, EveryColumnOfARecordIsCovered) {
     EXPECT_EQ(open(Store::Mode::read).records({}, today()).size(), 1u);
 }
 
-TEST_F(OwnPlace, AProblemWhoseWordsAreDamagedCostsItsRecordsAndNothingElse) {
+TEST_F(OwnPlace, NumbersOfAProblemThatAreDamagedCostItsRecordAndNothingElse) {
     {
         Store store = open();
         search(store, start(1024), {{config(256), 50.0}});
         search(store, start(2048), {{config(128), 60.0}});
-        RunStart emulated = start(1024);
-        emulated.device.emulated = true;
-        search(store, emulated, {{config(256), 50.0}});
     }
     const std::string sound = bytes_of(path_);
-    for (const char* words :
-         {"abc", "{}", "[1]", "{\"fields\":[[1]],\"key\":{}}", "{\"fields\":[[\"n\",[]]],\"key\":{}}"}) {
-        execute(path_, ("UPDATE problem SET text_json = '" + std::string{words} + "' WHERE id = 1").c_str());
-        const Store store = open(Store::Mode::read);
+    for (const char* numbers : {"x''", "x'ff'", "x'f300'", "x'f31000'", "x'fa000400'"}) {
+        execute(path_, ("UPDATE record SET numbers = " + std::string{numbers} + " WHERE time_ns = 50000").c_str());
+        Store store = open();
         const std::vector<Record> left = store.records({}, today());
-        ASSERT_EQ(left.size(), 1u) << words;
-        EXPECT_EQ(left[0].problem.fields, problem(2048).fields) << words;
-        EXPECT_TRUE(store.records({.predicted = true}, today()).empty()) << words;
-        EXPECT_FALSE(store.record(RecordKey{.device = 1, .source = 1, .problem = 1, .nvrtc_major = 13}, today()));
-        const auto faults = store.check();
-        EXPECT_NE(std::ranges::find(faults, "row 1 of 'problem' says nothing that can be read"), faults.end()) << words;
+        ASSERT_EQ(left.size(), 1u) << numbers;
+        EXPECT_EQ(left[0].problem.fields, problem(2048).fields) << numbers;
+        EXPECT_EQ(store.check().size(), 1u) << numbers;
+        search(store, start(4096), {{config(64), 5.0}});
+        EXPECT_EQ(text_of(path_, "SELECT count(*) FROM record"), "2\n") << "the damaged one was not removed";
         write_bytes(path_, sound);
     }
-    EXPECT_EQ(open(Store::Mode::read).records({}, today()).size(), 2u);
-    EXPECT_EQ(open(Store::Mode::read).records({.predicted = true}, today()).size(), 1u);
 }
 
-// Goal: what people are told of a problem, which no checksum covers, may be damaged like all else: its records are
-// misses, the damage is found, and the next search of the problem mends it.
-TEST_F(OwnPlace, ADamagedTextOfAProblemIsFoundAndTheNextSearchMendsIt) {
-    const std::string deep = "{\"fields\":[],\"key\":" + std::string(200'000, '[') + std::string(200'000, ']') + "}";
-    for (const std::string& text : {std::string{"{\"fields\":[[\"n\",10"}, std::string{"{}"}, deep}) {
+// Goal: what the keys of many problems have in common may be damaged like all else: its records are misses, the damage
+// is found, and the next search of such a problem mends it.
+TEST_F(OwnPlace, ADamagedFormIsFoundAndTheNextSearchMendsIt) {
+    const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+    for (const std::string& names : {std::string{"[\"n\""}, std::string{"[]"}, std::string{"{}"}, deep}) {
         fs::remove_all(folder_ / "1");
         {
-            search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
-            search(*std::make_unique<Store>(open()), start(2048), {{config(64), 5.0}});
+            Store store = open();
+            search(store, start(1024), {{config(256), 50.0}});
+            search(store, start(2048), {{config(64), 5.0}});
+            RunStart emulated = start(1024);
+            emulated.device.emulated = true;
+            search(store, emulated, {{config(256), 50.0}});
         }
-        execute(path_, ("UPDATE problem SET text_json = '" + text + "' WHERE d0 = 1024").c_str());
+        execute(path_, ("UPDATE form SET names_json = '" + names + "'").c_str());
+        {
+            const Store store = open(Store::Mode::read);
+            EXPECT_TRUE(store.records({}, today()).empty());
+            EXPECT_TRUE(store.records({.predicted = true}, today()).empty());
+            const auto faults = store.check();
+            EXPECT_NE(std::ranges::find(faults, "row 1 of 'form' fails its checksum"), faults.end());
+        }
         Store store = open();
-        EXPECT_EQ(store.records({}, today()).size(), 1u);
-        EXPECT_EQ(store.check().size(), 2u) << "the problem's row, and the record of it";
         EXPECT_EQ(search(store, start(), {{config(128), 40.0}}).records, 1u);
         EXPECT_EQ(store.records({}, today()).size(), 2u);
+        EXPECT_EQ(store.records({.predicted = true}, today()).size(), 1u);
         EXPECT_TRUE(store.check().empty());
     }
 }
 
+TEST_F(OwnPlace, ADamagedRunIsFoundAndCostsItsRecordsProvenance) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    execute(path_, "UPDATE run SET seed = seed + 1");
+    Store store = open();
+    EXPECT_TRUE(store.records({}, today()).empty());
+    EXPECT_EQ(store.check().size(), 2u) << "the run's row, and the record of it";
+}
+
 TEST_F(OwnPlace, DamagedRowsThatRecordsShareAreMendedByTheNextSearch) {
-    for (const char* damage : {"UPDATE config SET body_json = replace(body_json, '256', '928')",
-                               "UPDATE device SET attrs_json = '{\"uuid\":'", "UPDATE env SET os = 'Minix'",
-                               "UPDATE template SET source_hash = 'ab' WHERE source_hash = 'aa'"}) {
+    for (const char* damage :
+         {"UPDATE config SET body_json = replace(body_json, '256', '928')",
+          "UPDATE device SET attrs_json = '{\"uuid\":'", "UPDATE env SET os = 'Minix'", "UPDATE device SET sm = 1",
+          "UPDATE setting SET budget = '1s'", "UPDATE template SET source_hash = 'ab' WHERE source_hash = 'aa'"}) {
         fs::remove_all(folder_ / "1");
         { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
         execute(path_, damage);
@@ -794,7 +806,7 @@ constexpr const char* additions[] = {
     "ALTER TABLE meta ADD COLUMN more TEXT",
     "ALTER TABLE import_log ADD COLUMN more TEXT CHECK (length(more) < 9)",
     "ALTER TABLE import_log RENAME COLUMN policy TO politeness",
-    "DROP INDEX run_by_subject",
+    "DROP INDEX run_by_problem",
     "DROP TABLE negative; CREATE VIEW negative AS SELECT * FROM record",
     "DROP TABLE import_log; CREATE TABLE import_log (id INTEGER PRIMARY KEY, source_uuid TEXT NOT NULL COLLATE NOCASE, "
     "sha256 TEXT NOT NULL, \"when\" INTEGER NOT NULL, policy TEXT NOT NULL, rows_in INTEGER NOT NULL, accepted INTEGER "
@@ -943,10 +955,10 @@ TEST_F(NamedFile, ThatIsDamagedIsReportedAndKept) {
 
 TEST_F(NamedFile, OfANewerSchemaIsNotWritten) {
     search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
-    execute(path_, "PRAGMA user_version = 3");
+    execute(path_, "PRAGMA user_version = 4");
     EXPECT_EQ(refusal(), Error::Kind::usage);
     EXPECT_EQ(open(Store::Mode::read).records({}, today()).size(), 1u) << "its min_reader allows us to read";
-    execute(path_, "UPDATE meta SET value = '3' WHERE key = 'min_reader'");
+    execute(path_, "UPDATE meta SET value = '4' WHERE key = 'min_reader'");
     EXPECT_TRUE(open(Store::Mode::read).records({}, today()).empty()) << "a file for newer readers is a miss";
 }
 
@@ -969,11 +981,11 @@ TEST(Schema, IsTheOneThatWasReleased) {
     Store::open({.path = path});
     const char* dump = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name";
     std::string schema = "-- tune.db\n" + text_of(path, dump) + "-- trials.db\n" + text_of(trials_path(path), dump);
-    const fs::path golden = fs::path{AUTOTUNE_SOURCE_DIR} / "tests/cache/golden/schema_2.txt";
+    const fs::path golden = fs::path{AUTOTUNE_SOURCE_DIR} / "tests/cache/golden/schema_3.txt";
     if (std::getenv("AUTOTUNE_WRITE_GOLDEN")) write_bytes(golden, schema);
     EXPECT_EQ(schema, bytes_of(golden)) << "a change needs a new user_version and a migration, or it is additive";
     EXPECT_EQ(text_of(path, "PRAGMA application_id"), "1096045902\n");
-    EXPECT_EQ(text_of(path, "PRAGMA user_version"), "2\n");
+    EXPECT_EQ(text_of(path, "PRAGMA user_version"), "3\n");
 }
 
 TEST(Schema, EveryTableIsStrictAndNothingRunsByItself) {

@@ -238,7 +238,7 @@ TEST_F(DatabaseLayers, ADatabaseAsBytesThatIsNoneOfOursIsNamedAndTheDefaultRuns)
         {view, "more"},
         {std::vector<std::byte>(4096, std::byte{'x'}), "it is no autotune database"},
         {with(68, 'B'), "it is no autotune database"},
-        {with(63, 99), "it has schema 99, this program knows 2"},
+        {with(63, 99), "it has schema 99, this program knows 3"},
     };
     for (const auto& [bytes, why] : spoiled) {
         logged.clear();

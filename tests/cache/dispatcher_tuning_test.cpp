@@ -355,7 +355,7 @@ TEST_F(TuningDispatcher, ARowWhoseChecksumFailsIsAMissAndGoesWithTheNextWrite) {
         EXPECT_EQ(sqlite3_exec(database, sql, nullptr, nullptr, nullptr), SQLITE_OK);
         sqlite3_close(database);
     };
-    execute("UPDATE record SET time_ns = time_ns + 1 WHERE problem = (SELECT min(problem) FROM record)");
+    execute("UPDATE record SET time_ns = time_ns + 1 WHERE numbers = (SELECT min(numbers) FROM record)");
     const auto rows = [&] {
         return Store::open({.path = folder / "tune.db", .mode = Store::Mode::read}).row_counts().at("record");
     };

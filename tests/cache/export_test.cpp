@@ -155,7 +155,7 @@ TEST(Export, ADatabaseHoldsTheFilteredRowsAndIsOneForImport) {
     EXPECT_TRUE(copy.check().empty());
     const auto counts = copy.row_counts();
     EXPECT_EQ(counts.at("device"), 1);
-    EXPECT_EQ(counts.at("problem"), 2);
+    EXPECT_EQ(counts.at("form"), 1);
     EXPECT_EQ(counts.at("run"), 2);
     EXPECT_EQ(take_in(other, {folder / "a.db"}, {.ops = &shared_ops()}).at(0).added, 2u);
 }

@@ -67,7 +67,7 @@ void fall_over(Database& database) {
     database.execute("INSERT INTO no_such_table VALUES (1)");
 }
 
-constexpr Migration steps[] = {{.from = 0, .tune = complete_tune, .trials = complete_trials}, {.from = 1}};
+constexpr Migration steps[] = {{.from = 0, .tune = complete_tune, .trials = complete_trials}, {.from = 1}, {.from = 2}};
 
 class MigrationTest : public testing::Test {
 protected:
@@ -113,7 +113,7 @@ protected:
     }
     std::size_t steps_taken() const { return fs::exists(steps_file) ? fs::file_size(steps_file) : 0; }
     void expect_whole() {
-        EXPECT_EQ(text_of("PRAGMA user_version"), "2");
+        EXPECT_EQ(text_of("PRAGMA user_version"), std::to_string(schema_version));
         EXPECT_EQ(text_of("PRAGMA integrity_check"), "ok");
         const Store store = Store::open({.mode = Store::Mode::read});
         const auto records = store.records({}, today());
@@ -191,7 +191,7 @@ TEST_F(MigrationTest, StepsAreTakenInOrderInOneTransaction) {
 // Goal: a process that is killed between two steps loses nothing, and the next one begins anew.
 TEST_F(MigrationTest, AKillBetweenTheStepsLeavesTheFileAndACopy) {
     age();
-    const Migration deadly[] = {{.from = 0, .tune = die_halfway}, {.from = 1}};
+    const Migration deadly[] = {{.from = 0, .tune = die_halfway}, {.from = 1}, {.from = 2}};
     EXPECT_EQ(in_a_process([&] {
                   open(Store::Mode::write, deadly);
                   return 0;
@@ -222,7 +222,7 @@ TEST_F(MigrationTest, AKillWhileTheCopyIsMadeLeavesNothingInTheWay) {
 TEST_F(MigrationTest, AFullDiskLeavesTheFileAndTheSearchGoesOnWithItsRows) {
     age();
     const std::string before = bytes();
-    const Migration growing[] = {{.from = 0, .tune = grow, .trials = complete_trials}, {.from = 1}};
+    const Migration growing[] = {{.from = 0, .tune = grow, .trials = complete_trials}, {.from = 1}, {.from = 2}};
     for (const rlim_t most : {rlim_t{6000}, static_cast<rlim_t>(fs::file_size(path_) + 65536)}) {
         EXPECT_EQ(in_a_process([&] {
                       ::signal(SIGXFSZ, SIG_IGN);
@@ -232,7 +232,7 @@ TEST_F(MigrationTest, AFullDiskLeavesTheFileAndTheSearchGoesOnWithItsRows) {
                       if (opened.may_write || opened.where != Opened::Where::memory) return 1;
                       if (opened.tune.text_of("SELECT count(*) FROM record") != "1") return 2;
                       if (warnings_.empty() ||
-                          warnings_[0].find("has schema 0 and cannot be brought to 2") == std::string::npos)
+                          warnings_[0].find("has schema 0 and cannot be brought to 3") == std::string::npos)
                           return 3;
                       return 0;
                   }),
@@ -246,10 +246,10 @@ TEST_F(MigrationTest, AFullDiskLeavesTheFileAndTheSearchGoesOnWithItsRows) {
 
 TEST_F(MigrationTest, AStepThatFailsIsNoDamage) {
     age();
-    const Migration wrong[] = {{.from = 0, .tune = fall_over}, {.from = 1}};
+    const Migration wrong[] = {{.from = 0, .tune = fall_over}, {.from = 1}, {.from = 2}};
     EXPECT_FALSE(open(Store::Mode::write, wrong).may_write);
     ASSERT_EQ(warnings_.size(), 1u);
-    EXPECT_NE(warnings_[0].find("cannot be brought to 2: no such table: no_such_table"), std::string::npos)
+    EXPECT_NE(warnings_[0].find("cannot be brought to 3: no such table: no_such_table"), std::string::npos)
         << warnings_[0];
     EXPECT_EQ(files_like("broken"), 0u) << "a sound file was set aside";
     try {
@@ -301,7 +301,7 @@ TEST_F(MigrationTest, ADamagedFileIsFoundBeforeItsCopyIsReplaced) {
 // -- newer than this program
 
 TEST_F(MigrationTest, ANewerFileAtOurOwnPlaceStaysAndIsReadWhereItMayBe) {
-    execute(path_, "PRAGMA user_version = 3");
+    execute(path_, "PRAGMA user_version = 4");
     const std::string before = bytes();
     for (const Store::Mode mode : {Store::Mode::write, Store::Mode::read}) {
         warnings_.clear();
@@ -313,12 +313,12 @@ TEST_F(MigrationTest, ANewerFileAtOurOwnPlaceStaysAndIsReadWhereItMayBe) {
             EXPECT_EQ(store.records({}, today()).size(), 2u);
         }
     }
-    execute(path_, "UPDATE meta SET value = '3' WHERE key = 'min_reader'");
+    execute(path_, "UPDATE meta SET value = '4' WHERE key = 'min_reader'");
     for (const Store::Mode mode : {Store::Mode::write, Store::Mode::read}) {
         warnings_.clear();
         EXPECT_TRUE(Store::open(options(mode)).records({}, today()).empty());
         ASSERT_EQ(warnings_.size(), 1u);
-        EXPECT_NE(warnings_[0].find("has schema 3, this program knows 2, so the file is ignored"), std::string::npos)
+        EXPECT_NE(warnings_[0].find("has schema 4, this program knows 3, so the file is ignored"), std::string::npos)
             << warnings_[0];
     }
     EXPECT_EQ(files_like("broken"), 0u) << "it was taken from a newer program";
@@ -358,9 +358,10 @@ void put_schema_1(const fs::path& path) {
             "UPDATE run SET origin = 'import:1' WHERE id = (SELECT min(run) FROM record)");
 }
 
-void expect_schema_2(const fs::path& path) {
+void expect_todays_schema(const fs::path& path) {
     Database database = Database::open(path, Database::Access::read, patient);
-    EXPECT_EQ(database.text_of("PRAGMA user_version"), "2");
+    EXPECT_EQ(database.integer_of("PRAGMA user_version"), schema_version);
+    EXPECT_EQ(database.text_of("SELECT value FROM meta WHERE key = 'min_reader'"), std::to_string(min_reader));
     EXPECT_EQ(database.text_of("PRAGMA integrity_check"), "ok");
     EXPECT_EQ(database.text_of("SELECT count(*) FROM record"), "2");
     EXPECT_GT(database.integer_of("SELECT count(*) FROM record WHERE import = 1").value_or(0), 0);
@@ -393,7 +394,27 @@ TEST(Schemas, AKillAfterTheReleasedStepLosesNothing) {
     EXPECT_EQ(in_another_process([&] { return migrate_file(path, false, patient, deadly), 0; }), 128 + SIGKILL);
     ASSERT_GT(fs::file_size(path.string() + "-journal"), 0u) << "nothing had reached the file";
     Store::open({.path = path});
-    expect_schema_2(path);
+    expect_todays_schema(path);
+}
+
+void die_after_the_second_step(Database& database) {
+    migrations()[1].tune(database);
+    database.execute(
+        "PRAGMA cache_size = 1; PRAGMA cache_spill = 1; CREATE TABLE filler(x); INSERT INTO filler WITH "
+        "RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 3000) SELECT zeroblob(1000) "
+        "FROM c");
+    ::kill(::getpid(), SIGKILL);
+}
+
+TEST(Schemas, AKillAfterTheLastStepLosesNothing) {
+    const Folder folder;
+    const fs::path path = folder / "tune.db";
+    put_schema_1(path);
+    const Migration deadly[] = {migrations()[0], {.from = 2, .min_reader = 3, .tune = die_after_the_second_step}};
+    EXPECT_EQ(in_another_process([&] { return migrate_file(path, false, patient, deadly), 0; }), 128 + SIGKILL);
+    ASSERT_GT(fs::file_size(path.string() + "-journal"), 0u) << "nothing had reached the file";
+    Store::open({.path = path});
+    expect_todays_schema(path);
 }
 
 TEST(Schemas, AFullDiskAtTheReleasedStepLosesNothing) {
@@ -402,7 +423,7 @@ TEST(Schemas, AFullDiskAtTheReleasedStepLosesNothing) {
     put_schema_1(path);
     const auto size = fs::file_size(path);
     int failed = 0;
-    for (rlim_t most = size / 2; most < size + 8 * 4096; most += 4096) {
+    for (rlim_t most = size / 2; most < 3 * size; most += 4096) {
         const int result = in_another_process([&] {
             ::signal(SIGXFSZ, SIG_IGN);
             const rlimit limit{most, RLIM_INFINITY};
@@ -424,7 +445,7 @@ TEST(Schemas, AFullDiskAtTheReleasedStepLosesNothing) {
     }
     EXPECT_GT(failed, 2);
     Store::open({.path = path});
-    expect_schema_2(path);
+    expect_todays_schema(path);
 }
 
 // -- write-ahead-log mode

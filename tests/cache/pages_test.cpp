@@ -10,7 +10,7 @@
 #include <map>
 #include <random>
 
-#include "cache/store/rows.h"
+#include "cache/store/record_rows.h"
 #include "tests/cache/samples.h"
 
 namespace autotune {
@@ -273,7 +273,7 @@ std::vector<Record> many_records(std::int64_t problems) {
             if (n % 97 == 6) record.run.origin = "import:3";
             if (n % 97 == 7) record.run.clock_policy = "locked";
             if (n % 3 == 1) record.default_us = 100.5;
-            if (n % 50 == 9) record.problem.key.resize(n == 9 ? 9000 : static_cast<std::size_t>(n % 900));
+            if (n % 50 == 9) record.problem.key.resize(n == 9 ? 9000 : static_cast<std::size_t>(100 + n % 900));
             record.max_error = n % 2 == 0 ? 0.0 : 0.25;
             records.push_back(record);
         }
@@ -299,12 +299,13 @@ TEST(PagesOfRecords, LeaveOutWhatIsDamagedAsStatementsDo) {
     Database database = Database::open(folder / "tune.db", Database::Access::write, std::chrono::milliseconds{0});
     const std::size_t before = scanned(database, true).rows.size();
     for (const char* damage :
-         {"UPDATE record SET time_ns = time_ns + 1 WHERE problem % 40 = 1",
-          "UPDATE record SET effort = 99 WHERE problem % 40 = 2",
-          "UPDATE record SET default_ns = NULL WHERE problem % 40 = 4", "DELETE FROM run WHERE id % 30 = 1",
-          "DELETE FROM problem WHERE id % 40 = 3", "UPDATE run SET uuid = uuid || '.' WHERE id % 30 = 2",
-          "UPDATE config SET body_json = '{' WHERE id = 1", "UPDATE problem SET key = x'00' WHERE id = 5",
-          "UPDATE env SET driver = 'other'"}) {
+         {"UPDATE record SET time_ns = time_ns + 1 WHERE numbers < x'10'",
+          "UPDATE record SET setting = 99 WHERE numbers = x'11'", "UPDATE record SET form = 99 WHERE numbers = x'12'",
+          "UPDATE record SET default_ns = NULL WHERE numbers BETWEEN x'20' AND x'30'",
+          "UPDATE record SET numbers = x'ff' WHERE numbers = x'31'",
+          "UPDATE record SET run = randomblob(16) WHERE numbers = x'32'",
+          "UPDATE record SET run = x'00' WHERE numbers = x'33'", "UPDATE config SET body_json = '{' WHERE id = 1",
+          "UPDATE form SET names_json = '[]' WHERE id = 1", "UPDATE env SET driver = 'other'"}) {
         database.execute(damage);
         const Scanned by_pages = scanned(database, true), by_statement = scanned(database, false);
         EXPECT_TRUE(by_pages == by_statement) << damage;

@@ -2,6 +2,9 @@
 
 #include <stdlib.h>
 
+#include "tuner/model/hashing.h"
+#include "tuner/model/problem_key.h"
+
 namespace autotune::samples {
 
 Folder::Folder() {
@@ -46,7 +49,15 @@ ProblemIdentity problem(std::int64_t n) {
                             .key = {},
                             .json = "{\"dtype\":\"f32\",\"n\":" + std::to_string(n) + "}",
                             .fields = {{"n", n}, {"dtype", std::string{"f32"}}}};
-    for (int byte = 0; byte < 8; ++byte) problem.key.push_back(static_cast<std::byte>(n >> (8 * byte)));
+    problem.key = CanonicalBytes{}
+                      .add(problem_key_version)
+                      .add("scale")
+                      .add(std::uint64_t{2})
+                      .add("dtype")
+                      .add_value(std::string{"f32"})
+                      .add("n")
+                      .add_value(n)
+                      .bytes();
     return problem;
 }
 
@@ -102,6 +113,8 @@ RunSummary search(Store& store, const RunStart& start, const std::vector<std::pa
 
 Today today() { return {.templates = templates(), .nvrtc_major = 13, .nvrtc_minor = 0}; }
 
+std::string uuid_named(std::string_view name) { return sha256_hex(name).substr(0, 32); }
+
 Record record(std::int64_t n, double time_us) {
     Record record{.device = device(),
                   .source = templates().front(),
@@ -109,7 +122,7 @@ Record record(std::int64_t n, double time_us) {
                   .environment = environment(),
                   .run = start(n).info,
                   .config = config(256, 4)};
-    record.run.uuid = "run-" + std::to_string(n);
+    record.run.uuid = uuid_named("run-" + std::to_string(n));
     record.time_us = record.low_us = record.high_us = time_us;
     record.samples = 20;
     record.tuned_at = 1'700'000'000;

@@ -38,6 +38,8 @@ Finalist finalist(Config config, double time_us);
 RunSummary search(Store& store, const RunStart& start, const std::vector<std::pair<Config, double>>& times);
 Today today();
 Record record(std::int64_t n, double time_us);
+/// A run's: the same for the same name.
+std::string uuid_named(std::string_view name);
 
 }  // namespace autotune::samples
 #endif

@@ -12,6 +12,8 @@
 #include "autotune/error.h"
 #include "cache/store/database.h"
 #include "tests/cache/samples.h"
+#include "tuner/model/hashing.h"
+#include "tuner/model/problem_key.h"
 
 namespace autotune {
 namespace {
@@ -115,10 +117,35 @@ TEST(Store, AFailureOnAProblemThatIsNotStoredIsNoneOnAllProblems) {
 TEST(Store, ATextFieldMayHoldAnyBytes) {
     Store store = Store::in_memory();
     RunStart odd = start();
-    odd.problem.fields.emplace_back("mask", std::string{"\xff\xfe causal"});
-    odd.problem.key.push_back(std::byte{0xff});
+    const std::string mask = "\xff\xfe causal";
+    odd.problem.fields.emplace_back("mask", mask);
+    odd.problem.key = CanonicalBytes{}
+                          .add(problem_key_version)
+                          .add("scale")
+                          .add(std::uint64_t{3})
+                          .add("dtype")
+                          .add_value(std::string{"f32"})
+                          .add("mask")
+                          .add_value(mask)
+                          .add("n")
+                          .add_value(std::int64_t{1024})
+                          .bytes();
     EXPECT_EQ(search(store, odd, {{config(256), 50.0}}).records, 1u);
     EXPECT_EQ(store.records({}, today()).front().problem.key, odd.problem.key);
+    EXPECT_EQ(store.records({}, today()).front().problem.fields, odd.problem.fields);
+}
+
+TEST(Store, BytesThatAreNoKeyAreKeptAsTheyAre) {
+    Store store = Store::in_memory();
+    for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{40}, std::size_t{100}}) {
+        RunStart odd = start();
+        odd.problem.key.resize(size, std::byte{0xff});
+        EXPECT_EQ(search(store, odd, {{config(256), 50.0}}).records, 1u) << size;
+        if (size > 0) {
+            EXPECT_EQ(store.records({.op = "scale", .problem_key = odd.problem.key}, today()).size(), 1u) << size;
+        }
+    }
+    EXPECT_EQ(store.records({}, today()).size(), 4u);
 }
 
 TEST(Store, AGpuOfHereIsDescribedAsItIsHereWhateverWasTakenInOfIt) {
@@ -153,9 +180,10 @@ TEST(Store, OfFailuresTheOldestGo) {
                        environment());
     store.transact([&](Database& db) {
         db.query(
-              "INSERT INTO negative (device, template, config, problem, env, outcome, run) WITH RECURSIVE c(i) AS "
+              "INSERT INTO negative (device, template, config, form, numbers, env, outcome, run) WITH RECURSIVE c(i) "
+              "AS "
               "(SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < ?1) SELECT n.device, n.template, n.config, "
-              "1000 + i, n.env, n.outcome, n.run + 1 FROM c, negative n WHERE n.run IS NOT NULL")
+              "1000 + i, n.numbers, n.env, n.outcome, n.run + 1 FROM c, negative n WHERE n.run IS NOT NULL")
             .bind(most_negatives)
             .run();
     });
@@ -191,9 +219,10 @@ void fill_with_refusals(Store& store) {
     store.put_negative(first, environment());
     store.transact([&](Database& db) {
         db.query(
-              "INSERT INTO negative (device, template, config, problem, env, outcome, run) WITH RECURSIVE c(i) AS "
-              "(SELECT 2 UNION ALL SELECT i + 1 FROM c WHERE i < ?1) SELECT n.device, n.template, 1000 + i, n.problem, "
-              "n.env, n.outcome, NULL FROM c, negative n")
+              "INSERT INTO negative (device, template, config, form, numbers, env, outcome, run) WITH RECURSIVE c(i) "
+              "AS "
+              "(SELECT 2 UNION ALL SELECT i + 1 FROM c WHERE i < ?1) SELECT n.device, n.template, 1000 + i, n.form, "
+              "n.numbers, n.env, n.outcome, NULL FROM c, negative n")
             .bind(most_negatives)
             .run();
     });
@@ -494,7 +523,8 @@ TEST(Store, FindsARecordByTheIdItPrinted) {
     ASSERT_TRUE(key) << printed;
     ASSERT_TRUE(store.record(*key, today()));
     EXPECT_EQ(store.record(*key, today())->config, config(256));
-    for (const char* wrong : {"", "1", "1-2-3-13-0", "1-2-3-13.0-0-", "1-2-3-13.0-x", "-1-2-3-13.0-0"})
+    for (const char* wrong : {"", "1", "1-2-3x00-13-0", "1-2-3x00-13.0-0-", "1-2-3x00-13.0-x", "-1-2-3x00-13.0-0",
+                              "1-2-3-13.0-0", "1-2-3x0-13.0-0", "1-2-3x0g-13.0-0"})
         EXPECT_FALSE(RecordKey::parse(wrong)) << wrong;
 }
 
@@ -504,7 +534,7 @@ TEST(Store, PuttingRecordsInAnyOrderAndTwiceEndsInTheSameRows) {
     std::vector<Record> records;
     for (int i = 0; i < 6; ++i) {
         Record record = samples::record(1024, 50.0 + (i % 3));
-        record.run.uuid = "run-" + std::to_string(i);
+        record.run.uuid = std::string(31, '0') + std::to_string(i);
         record.tuned_at += i % 2;
         record.config = config(32 * (i + 1));
         record.verified = i == 4 ? Verified::verified : Verified::checked;
@@ -535,7 +565,7 @@ TEST(Store, PuttingPredictionsInAnyOrderEndsInTheSameRows) {
         Record record = samples::record(1024, i == 4 ? 60.0 : 50.0);
         record.predicted = true;
         record.model_version = "1";
-        record.run.uuid = "run-" + std::to_string(i);
+        record.run.uuid = std::string(31, '0') + std::to_string(i);
         record.config = config(i == 3 ? 64 : 128);
         record.verified = i == 1 ? Verified::elsewhere : Verified::checked;
         records.push_back(record);
@@ -553,7 +583,7 @@ TEST(Store, PuttingPredictionsInAnyOrderEndsInTheSameRows) {
     EXPECT_EQ(ends.size(), 1u) << *ends.begin() << ", " << *ends.rbegin();
     // Of the smaller config, whichever that is, the checked one of the smallest run.
     const bool first = config(128).hash() < config(64).hash();
-    EXPECT_EQ(*ends.begin(), first ? config(128).text() + " checked run-0" : config(64).text() + " checked run-3");
+    EXPECT_EQ(*ends.begin(), (first ? config(128) : config(64)).text() + " checked " + records[first ? 0 : 3].run.uuid);
 }
 
 TEST(Store, AForkedChildMayNotUseItsParentsDatabase) {

@@ -2,6 +2,8 @@
 // Method: a search on a made-up GPU fills the first one.
 #include <sqlite3.h>
 
+#include "cache/store/entities.h"
+#include "cache/store/shared_rows.h"
 #include "cache/store/store.h"
 #include "tests/tools/command_line.h"
 
@@ -47,7 +49,11 @@ TEST_F(DbCommandLine, WhatIsExportedAsLinesOrAsADatabaseIsImportedAlike) {
 }
 
 TEST_F(DbCommandLine, ALineEndInWhatAGpuIsCalledBreaksNoTable) {
-    change(stored(), "UPDATE device SET name = 'two' || char(10) || 'lines'");
+    Store::open({.path = stored()}).transact([](Database& db) {
+        DeviceIdentity gpu = Entities{db}.device(1)->value;
+        gpu.name = "two\nlines";
+        describe(db, 1, gpu);
+    });
     const Answer r = run("query softmax");
     EXPECT_EQ(r.code, 0) << r.err;
     EXPECT_EQ(r.out.find("two\nlines"), std::string::npos) << r.out;

@@ -85,6 +85,21 @@ TEST_F(RecordsCommandLine, ASearchBeginsWithWhatWonNearProblems) {
               std::string::npos);
 }
 
+TEST_F(RecordsCommandLine, ASearchBeginsWithWhatWasImportedOfItsProblemAndGpu) {
+    const std::string problem = "softmax rows=64,cols=4096,dtype=f32";
+    tune(problem);
+    const json won = json::parse(scripted("query softmax --json").out)["config"];
+    EXPECT_EQ(scripted("db export softmax -o won.jsonl").code, 0);
+    const Answer taken = scripted("db import won.jsonl --db other.db");
+    ASSERT_EQ(taken.code, 0) << taken.out << taken.err;
+    const Answer led = scripted("tune " + problem + " --db other.db --budget 12 --json");
+    EXPECT_GE(led.lines().back()["of_records"], 1) << led.out << led.err;
+    bool second = false;
+    for (const json& line : led.lines())
+        if (line["event"] == "trial" && line["trial"] == 2) second = line["config"] == won;
+    EXPECT_TRUE(second) << led.out;
+}
+
 TEST_F(RecordsCommandLine, WhatPassesVerifyIsVerifiedFromThenOn) {
     tune_whole(pitched);
     const auto states = [&] {

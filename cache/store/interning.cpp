@@ -1,0 +1,220 @@
+#include "cache/store/interning.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <tuple>
+
+#include "cache/store/crc32.h"
+#include "cache/store/entities.h"
+#include "cache/store/row_feed.h"
+
+namespace autotune {
+
+namespace {
+
+/// What of a run is its setting's.
+auto shared_of(const RunInfo& r) {
+    return std::tie(r.strategy, r.budget, r.effort, r.clock_policy, r.locked_mhz, r.l2_policy, r.method, r.tolerance,
+                    r.reference, r.host_hash);
+}
+
+constexpr std::array<std::string_view, 11> run_columns{"uuid", "setting", "form",     "numbers", "started", "ended",
+                                                       "seed", "power_w", "temp_max", "import",  "crc"};
+
+class FedRuns : public FedRows {
+public:
+    FedRuns(std::span<const NewRun> runs, std::int64_t import) : runs_{runs}, import_{import} {
+        crcs_.reserve(runs.size());
+        for (const NewRun& run : runs)
+            crcs_.push_back(short_crc(crc_of_run(run.uuid, *run.info, *run.problem, run.setting.crc)));
+    }
+    std::size_t count() const noexcept override { return runs_.size(); }
+    std::int64_t mark(std::size_t row) const noexcept override { return crcs_[row]; }
+    void give(sqlite3_context* to, std::size_t row, int column) const noexcept override {
+        const auto& [info, problem, uuid, setting] = runs_[row];
+        const auto number = [to](std::int64_t value) { give_value(to, value); };
+        switch (column) {
+            case 0:
+                return give_value(to, std::span<const std::byte>{uuid});
+            case 1:
+                return number(setting.id);
+            case 2:
+                return number(problem->form);
+            case 3:
+                return give_value(to, problem->blob());
+            case 4:
+                return number(info->started);
+            case 5:
+                return number(info->ended);
+            case 6:
+                return number(static_cast<std::int64_t>(info->seed));
+            case 7:
+                return give_value(to, info->power_w);
+            case 8:
+                return give_value(to, info->temperature_max);
+            case 9:
+                return number(import_);
+            default:
+                return number(crcs_[row]);
+        }
+    }
+
+private:
+    std::span<const NewRun> runs_;
+    std::int64_t import_;
+    std::vector<std::int32_t> crcs_;
+};
+
+}  // namespace
+
+std::vector<std::size_t> put_runs(Database& database, std::span<const NewRun> runs, std::int64_t import) {
+    static const std::string sql = feed_sql("run", run_columns, "import = import", "crc");
+    std::vector<std::size_t> met;
+    if (runs.size() > FedRows::few) {
+        // In the order of their tree, in which neighbours share a page. Of equal ones the first is put.
+        std::vector<std::size_t> order(runs.size());
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+            const int way = std::memcmp(runs[a].uuid.data(), runs[b].uuid.data(), runs[a].uuid.size());
+            return way != 0 ? way < 0 : a < b;
+        });
+        std::vector<NewRun> sorted;
+        sorted.reserve(runs.size());
+        for (const std::size_t i : order) sorted.push_back(runs[i]);
+        for (const std::size_t i : feed(database, sql, FedRuns{sorted, import})) met.push_back(order[i]);
+        std::ranges::sort(met);
+        return met;
+    }
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        const auto& [info, problem, uuid, setting] = runs[i];
+        if (database.integer_of("SELECT 1 FROM run WHERE uuid = ?", std::span<const std::byte>{uuid}))
+            met.push_back(i);
+        else
+            insert_run(database, *info, *problem, setting, std::nullopt, import);
+    }
+    return met;
+}
+
+SharedRow Interning::device(const DeviceIdentity& device) {
+    const auto [at, is_new] = devices_.try_emplace(device.fp);
+    if (is_new) {
+        at->second = {.id = intern(database_, device), .crc = crc32(device.fp)};
+        const bool told = is_of_here(database_, at->second.id) && Entities{database_}.device(at->second.id);
+        if (!told) describe(database_, at->second.id, device);
+        if (import_ == 0) claim(database_, at->second.id);
+    }
+    return at->second;
+}
+
+SharedRow Interning::environment(const Environment& environment) {
+    for (const auto& [known, part] : environments_)
+        if (known == environment) return part;
+    const std::int64_t id = intern(database_, environment);
+    mend(database_, id, environment);
+    environments_.emplace_back(environment, SharedRow{.id = id});
+    return environments_.back().second;
+}
+
+SharedRow Interning::source(const TemplateIdentity& source) {
+    name_.assign(source.op).append(1, '\0').append(source.variant).append(1, '\0');
+    name_.append(source.source_hash).append(1, '\0').append(source.space_hash).append(1, '\0');
+    name_.append(reinterpret_cast<const char*>(&source.abi), sizeof source.abi);
+    const auto [at, is_new] = sources_.try_emplace(name_);
+    if (is_new) {
+        at->second = {.id = intern(database_, source), .crc = crc32(source.hash())};
+        mend(database_, at->second.id, source);
+    }
+    return at->second;
+}
+
+SharedRow Interning::config(std::string_view op, const Config& config) {
+    name_.assign(op).append(1, '\0').append(config.variant);
+    for (const auto& [parameter, value] : config.values) {
+        name_.append(1, '\0').append(parameter).append(1, static_cast<char>(value.index()));
+        if (const auto* number = std::get_if<std::int64_t>(&value)) {
+            name_.append(reinterpret_cast<const char*>(number), sizeof *number);
+        } else {
+            // With its length, so that no word reads as the next parameter.
+            const std::string text = to_text(value);
+            const std::size_t length = text.size();
+            name_.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
+        }
+    }
+    const auto [at, is_new] = configs_.try_emplace(name_);
+    if (is_new) {
+        at->second = {.id = intern(database_, op, config), .crc = crc32(config.variant + ' ' + config.hash())};
+        mend(database_, at->second.id, config);
+    }
+    return at->second;
+}
+
+Interning::Problem Interning::problem(const ProblemIdentity& problem) {
+    Problem out{.crc = crc32(std::span<const std::byte>{problem.key})};
+    const auto is_of = [&](const Form& one) {
+        return one.op == problem.op && one.form.take_numbers(problem.key, out.ref.numbers);
+    };
+    if (last_form_ >= forms_.size() || !is_of(forms_[last_form_])) {
+        last_form_ = static_cast<std::size_t>(std::ranges::find_if(forms_, is_of) - forms_.begin());
+        if (last_form_ == forms_.size()) {
+            std::string layout;
+            KeyForm::split(problem.key, layout, out.ref.numbers);
+            const std::int64_t id = intern_form(database_, problem.op, layout, names_of(problem), true);
+            if (layout.empty()) return out.ref.form = id, out;  // no key is like another
+            forms_.push_back({.op = problem.op, .form = KeyForm{layout}, .id = id});
+        }
+    }
+    out.ref.form = forms_[last_form_].id;
+    return out;
+}
+
+SharedRow Interning::setting(const Record& record) {
+    const Setting setting{.device = device(record.device).id,
+                          .environment = environment(record.environment).id,
+                          .predicted = record.predicted,
+                          .run = record.run};
+    if (last_.any && last_.device == setting.device && last_.environment == setting.environment &&
+        last_.predicted == setting.predicted && last_.run.origin == record.run.origin &&
+        shared_of(last_.run) == shared_of(record.run))
+        return last_.row;
+    const std::string environment_hash = record.environment.hash();
+    const auto [at, is_new] = settings_.try_emplace(
+        hash_of_setting(record.device.fp, environment_hash, setting.predicted, setting.local(), record.run));
+    if (is_new) at->second = intern_setting(database_, setting, record.device.fp, environment_hash, true);
+    last_ = {.any = true,
+             .predicted = setting.predicted,
+             .device = setting.device,
+             .environment = setting.environment,
+             .run = record.run,
+             .row = at->second};
+    return last_.row;
+}
+
+void Interning::make_own(const RunUuid& uuid) {
+    if (import_ == 0)
+        database_.query("UPDATE run SET import = 0 WHERE uuid = ? AND import <> 0")
+            .bind(std::span<const std::byte>{uuid})
+            .run();
+}
+
+std::vector<Interning::Run> Interning::runs(std::span<const Record> records, std::span<const Problem> problems) {
+    std::vector<NewRun> distinct;
+    std::vector<Run> out;
+    out.reserve(records.size());
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        const Record& record = records[i];
+        const bool same = i > 0 && records[i - 1].run.uuid == record.run.uuid;
+        Run run = same ? out.back() : Run{.uuid = run_uuid(record.run.uuid)};
+        if (!same) run.crc = crc_of(run.uuid);
+        run.setting = setting(record);
+        out.push_back(run);
+        if (!same)
+            distinct.push_back(
+                {.info = &record.run, .problem = &problems[i].ref, .uuid = run.uuid, .setting = run.setting});
+    }
+    for (const std::size_t i : put_runs(database_, distinct, import_)) make_own(distinct[i].uuid);
+    return out;
+}
+
+}  // namespace autotune
