@@ -301,6 +301,20 @@ struct MaxSum {
 /// remains then, and a softmax that divides by it gives NaN, as it should for a row of nothing but -inf.
 __device__ __forceinline__ float pivot(float max) { return max == minus_infinity ? 0.0f : max; }
 
+/// exp(x - pivot(max)) = of(x) * correction, for many x: one instruction before the power, where exp_natural takes two.
+/// The rounding of what is subtracted is the same in all, so that it can be taken back: a large maximum costs nothing.
+/// From 2^31 on all other numbers are so far below it that the scale need not be that of e.
+struct ExpBelow {
+    float scale, shift, correction;
+    __device__ __forceinline__ explicit ExpBelow(float max) {
+        const float from = pivot(max), size = fabsf(from);
+        scale = size > 0x1p31f ? __fdividef(0x1p-40f, size * 0x1p-71f) : log2_e;
+        shift = -from * scale;
+        correction = exp_binary(-fmaf(from, scale, shift));
+    }
+    __device__ __forceinline__ float of(float x) const { return exp_binary(fmaf(x, scale, shift)); }
+};
+
 /// With the exponential of one element more.
 __device__ __forceinline__ MaxSum with_one(MaxSum mine, float x) {
     const float max = fmaxf(mine.max, x);

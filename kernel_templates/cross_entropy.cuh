@@ -30,41 +30,27 @@ struct Target {
 };
 
 /// d loss / d logit, times scale: scale * softmax - everywhere, and at_label where the label is. Of an ignored row all
-/// are 0, given that its logits were cleared.
+/// are 0.
 struct RowGradient {
-    float max = 0.0f, share = 0.0f, everywhere = 0.0f;
-    unsigned kept = 0;  // all bits of a logit, or none
-    int label = -1;     // its column, if it has one
+    ExpBelow below;
+    float share = 0.0f, everywhere = 0.0f;
+    const bool ignored;
+    int label = -1;  // its column, if it has one
     float at_label = 0.0f;
 
     template <class T, class Label>
     __device__ __forceinline__ RowGradient(const Target<T, Label>& target, const MaxSumTotal& all, int cols,
-                                           float smoothing, float scale) {
-        if (target.ignored) return;
-        kept = ~0u;
-        max = pivot(all.exps.max);
-        share = target.wrong ? not_a_number : scale / all.exps.sum;
-        everywhere = scale * smoothing / static_cast<float>(cols);
+                                           float smoothing, float scale)
+        : below{all.exps.max}, ignored{target.ignored} {
+        if (ignored) return;
+        share = target.wrong ? not_a_number : scale / all.exps.sum * below.correction;
+        if (smoothing != 0.0f) everywhere = scale * smoothing / static_cast<float>(cols);
         if (target.wrong) return;
         label = static_cast<int>(target.label);
         at_label = of(to_float(target.logit)) - scale * (1.0f - smoothing);
     }
-    __device__ __forceinline__ float of(float logit) const {
-        return fmaf(exp_natural(logit - max), share, -everywhere);
-    }
-    __device__ __forceinline__ float of_kept(float logit) const {
-        return of(__uint_as_float(__float_as_uint(logit) & kept));
-    }
-    template <class T, int N>
-    __device__ __forceinline__ void clear_ignored(Vec<T, N>& logits) const {
-        if constexpr (sizeof logits >= 4) {
-#pragma unroll
-            for (int i = 0; i < static_cast<int>(sizeof logits / 4); ++i)
-                reinterpret_cast<unsigned*>(&logits)[i] &= kept;
-        } else if (kept == 0) {
-            logits = splat<T, N>(0.0f);
-        }
-    }
+    /// Of a row that is not ignored.
+    __device__ __forceinline__ float of(float logit) const { return fmaf(below.of(logit), share, -everywhere); }
 };
 
 #endif

@@ -50,7 +50,7 @@
 extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     cross_entropy_rows(const T* x, const LABEL* label, float* loss, T* dx, long long rows, int cols, long long ldx,
                        long long lddx, long long ignore, float smoothing, float scale) {
-    cluster_arrive<CLUSTER>();
+    cluster_begin<CLUSTER>();
     const int rank = blockIdx.x % CLUSTER;
     const long long row = static_cast<long long>(blockIdx.x / CLUSTER) * ROWS + threadIdx.y;
     const unsigned zero = cols >> 31;
@@ -76,14 +76,16 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     float value[VEC];
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) mine.exps.max = greatest(mine.exps.max, raw[i]);
-    if (RAGGED) mine.exps.sum = exp_natural(single - pivot(mine.exps.max));
+    const ExpBelow below{mine.exps.max};
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) {
         restate<1>(raw[i], zero);
         to_floats(raw[i], value);
 #pragma unroll
-        for (int j = 0; j < VEC; ++j) mine.exps.sum += exp_natural(value[j] - pivot(mine.exps.max));
+        for (int j = 0; j < VEC; ++j) mine.exps.sum += below.of(value[j]);
     }
+    if (RAGGED) mine.exps.sum += below.of(single);
+    mine.exps.sum *= below.correction;
     if (smoothing != 0.0f) {
         if (RAGGED && part.has_single) mine.total = single;
 #pragma unroll
@@ -105,15 +107,21 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     // 4. The gradients.
     if constexpr (GRADIENT) {
         const RowGradient gradient{target, all, cols, smoothing, scale};
+        const float zeros[VEC] = {};
+        if (gradient.ignored) {
 #pragma unroll
-        for (int i = 0; i < CHUNKS; ++i) {
-            gradient.clear_ignored(raw[i]);
-            to_floats(raw[i], value);
+            for (int i = 0; i < CHUNKS; ++i) store_once_anywhere_if(part.has(i), dx + part.column(i), zeros, dx_fits);
+        } else {
 #pragma unroll
-            for (int j = 0; j < VEC; ++j) value[j] = gradient.of(value[j]);
-            store_once_anywhere_if(part.has(i), dx + part.column(i), value, dx_fits);
+            for (int i = 0; i < CHUNKS; ++i) {
+                restate<3>(raw[i], zero);
+                to_floats(raw[i], value);
+#pragma unroll
+                for (int j = 0; j < VEC; ++j) value[j] = gradient.of(value[j]);
+                store_once_anywhere_if(part.has(i), dx + part.column(i), value, dx_fits);
+            }
         }
-        if (RAGGED && part.has_single) dx[part.single] = from_float<T>(gradient.of_kept(single));
+        if (RAGGED && part.has_single) dx[part.single] = from_float<T>(gradient.ignored ? 0.0f : gradient.of(single));
         if (part.owns(gradient.label)) dx[gradient.label] = from_float<T>(gradient.at_label);
     }
 }

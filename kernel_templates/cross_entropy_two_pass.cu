@@ -52,15 +52,15 @@ extern __shared__ uint4 shared[];
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     cross_entropy_two_pass(const T* x, const LABEL* label, float* loss, T* dx, long long rows, int cols, long long ldx,
                            long long lddx, long long ignore, float smoothing, float scale, int ring) {
-    cluster_arrive<CLUSTER>();
-    cluster_wait<CLUSTER>();
+    __shared__ Exchange<CLUSTER> exchanges[1];
+    open_exchanges(exchanges);
     const int rank = blockIdx.x % CLUSTER, step = gridDim.x / CLUSTER;
     long long row = blockIdx.x / CLUSTER;
     Tiles tiles{x, row, step, rows, ldx, cols, rank, shared, ring};
 #pragma unroll 1
     for (int k = 0; STAGED && k < ring; ++k) tiles.load_next();
     LABEL next_label = row < rows ? label[row] : 0;
-    for (int turn = 0; row < rows; row += step, turn ^= 1) {
+    for (int turn = 0; row < rows; row += step, ++turn) {
         // 1. Each thread folds its tiles into a running maximum and sums, and takes its single element, which was under
         // way meanwhile, in the end.
         const T* const from = x + row * ldx;
@@ -79,10 +79,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             float max = mine.exps.max;
 #pragma unroll
             for (int i = 0; i < UNROLL * VEC; ++i) max = fmaxf(max, value[i / VEC][i % VEC]);
-            mine.exps.sum *= exp_natural(mine.exps.max - pivot(max));
-            mine.exps.max = max;
+            const ExpBelow below{max};
+            float sum = 0.0f;
 #pragma unroll
-            for (int i = 0; i < UNROLL * VEC; ++i) mine.exps.sum += exp_natural(value[i / VEC][i % VEC] - pivot(max));
+            for (int i = 0; i < UNROLL * VEC; ++i) sum += below.of(value[i / VEC][i % VEC]);
+            mine.exps.sum = fmaf(mine.exps.sum, exp_natural(mine.exps.max - pivot(max)), sum * below.correction);
+            mine.exps.max = max;
             if (smoothing != 0.0f) {
 #pragma unroll
                 for (int i = 0; i < UNROLL; ++i) {
@@ -97,29 +99,36 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         if (part.has_single) mine.total += single;
 
         // 2. The row's, and its loss. Every thread has read its label's logit by then, which dx may replace.
-        const MaxSumTotal all = row_reduce<THREADS, 1, CLUSTER, 0, MaxSumTotalLanes, 2>(mine, rank, turn);
+        const MaxSumTotal all =
+            row_reduce<THREADS, 1, CLUSTER, 0, MaxSumTotalLanes, 2>(mine, rank, turn, &exchanges[0]);
         if (rank == 0 && threadIdx.x == 0) loss[row] = target.loss(all, cols, smoothing);
 
         // 3. The gradients.
         if constexpr (GRADIENT) {
             const RowGradient gradient{target, all, cols, smoothing, scale};
+            const float zeros[VEC] = {};
             const bool aligned = part.fits(to);
-            if (part.has_single) to[part.single] = from_float<T>(gradient.of_kept(single));
+            if (part.has_single) to[part.single] = from_float<T>(gradient.ignored ? 0.0f : gradient.of(single));
             for (int k = 0; k < part.tiles(); ++k, tiles.release()) {
                 const int tile = Tiles::in_last_pass(k, part.tiles());
 #pragma unroll
                 for (int i = 0; i < UNROLL; ++i) {
+                    const bool has = part.has(i, tile * Part::tile);
+                    T* const at = to + part.column(i, tile * Part::tile);
+                    if (gradient.ignored) {
+                        store_once_anywhere_if(has, at, zeros, aligned);
+                        continue;
+                    }
                     Vec<T, VEC> raw = splat<T, VEC>(0.0f);
                     tiles.read(raw, part, i, tile);
-                    gradient.clear_ignored(raw);
                     to_floats(raw, value[i]);
 #pragma unroll
                     for (int j = 0; j < VEC; ++j) value[i][j] = gradient.of(value[i][j]);
-                    store_once_anywhere_if(part.has(i, tile * Part::tile), to + part.column(i, tile * Part::tile),
-                                           value[i], aligned);
+                    store_once_anywhere_if(has, at, value[i], aligned);
                 }
             }
             if (part.owns(gradient.label)) to[gradient.label] = from_float<T>(gradient.at_label);
         }
     }
+    close_exchanges<CLUSTER>();
 }

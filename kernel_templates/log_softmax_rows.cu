@@ -37,7 +37,7 @@
 
 extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     log_softmax_rows(const T* x, T* y, long long rows, int cols, long long ldx, long long ldy) {
-    cluster_arrive<CLUSTER>();
+    cluster_begin<CLUSTER>();
     const int rank = blockIdx.x % CLUSTER;
     const long long row = static_cast<long long>(blockIdx.x / CLUSTER) * ROWS + threadIdx.y;
     const unsigned zero = cols >> 31;
@@ -61,14 +61,16 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     float value[VEC];
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) mine.max = greatest(mine.max, raw[i]);
-    if (RAGGED) mine.sum = exp_natural(single - pivot(mine.max));
+    const ExpBelow below{mine.max};
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) {
         restate<1>(raw[i], zero);
         to_floats(raw[i], value);
 #pragma unroll
-        for (int j = 0; j < VEC; ++j) mine.sum += exp_natural(value[j] - pivot(mine.max));
+        for (int j = 0; j < VEC; ++j) mine.sum += below.of(value[j]);
     }
+    if (RAGGED) mine.sum += below.of(single);
+    mine.sum *= below.correction;
 
     // 3. The row's, and the logarithm of its sum.
     const MaxSum total = row_reduce<LANES, ROWS, CLUSTER, 0, MaxSumLanes>(mine, rank);

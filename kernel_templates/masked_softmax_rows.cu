@@ -46,7 +46,7 @@
 extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     masked_softmax_rows(const T* x, const void* mask, T* y, long long rows, int batches, int heads, int queries,
                         int keys, float scale) {
-    cluster_arrive<CLUSTER>();
+    cluster_begin<CLUSTER>();
     const int rank = blockIdx.x % CLUSTER;
     const long long row = row_in_order<Mask::MASK>(static_cast<long long>(blockIdx.x / CLUSTER) * ROWS + threadIdx.y,
                                                    rows, batches, heads, queries);

@@ -124,13 +124,14 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     };
     // 1. The first rows' loads. A row's mean and rstd are loaded while the row before it is worked on.
     float sum_weight[CHUNKS][VEC] = {}, sum_bias[BIAS ? CHUNKS : 1][VEC] = {};
-    long long row = static_cast<long long>(blockIdx.x) * ROWS + threadIdx.y;
+    const long long start = static_cast<long long>(blockIdx.x) * ROWS;
+    long long row = start + threadIdx.y;
 #pragma unroll
     for (int s = 0; s + 1 < STAGES; ++s) fetch(loads.mine + s * Loads::stage_size, row + s * step);
     float next_mean = MEAN && row < rows ? mean[row] : 0.0f, next_rstd = row < rows ? rstd[row] : 0.0f;
     // All rows of a block take the same turns: a warp's branches are then seen to be its own.
-    const int turns = static_cast<int>((rows - static_cast<long long>(blockIdx.x) * ROWS + step - 1) / step);
-    for (int turn = 0; turn < turns; row += step, ++turn) {
+    int turn = 0;
+    for (long long first = start; first < rows; first += step, row += step, turn ^= 1) {
         // 2. The loads of the row that comes when those under way are done; or this row's.
         const float row_mean = next_mean, row_rstd = next_rstd;
         if (row + step < rows) {
@@ -154,16 +155,16 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
             loads.read<0>(b, i, DY, zero);
 #pragma unroll
             for (int j = 0; j < VEC; ++j) {
-                const float xhat = (a[j] - row_mean) * row_rstd, g = b[j] * (w[j] + offset);
-                sum_weight[i][j] = fmaf(b[j], xhat, sum_weight[i][j]);
+                const float along = b[j] * (a[j] - row_mean), scaled = w[j] + offset;
+                sum_weight[i][j] = fmaf(along, row_rstd, sum_weight[i][j]);
                 if (BIAS) sum_bias[BIAS ? i : 0][j] += b[j];
-                means.x = fmaf(g, xhat, means.x);
-                if (MEAN) means.y += g;
+                means.x = fmaf(along, scaled, means.x);
+                if (MEAN) means.y = fmaf(b[j], scaled, means.y);
             }
         }
-        means = row_reduce<LANES, ROWS, 1, 0, SumLanes, 2, true>(means, 0, turn & 1);
-        means.x *= share;
-        means.y = MEAN ? means.y * share : 0.0f;
+        means = row_reduce<LANES, ROWS, 1, 0, SumLanes, 2, true>(means, 0, turn);
+        const float along_x = -(means.x * row_rstd * share) * row_rstd * row_rstd;
+        const float constant = MEAN ? -(means.y * share) * row_rstd : 0.0f;
 
         // 4. The row's gradients.
 #pragma unroll
@@ -173,8 +174,8 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
             loads.read<1>(b, i, DY, zero);
 #pragma unroll
             for (int j = 0; j < VEC; ++j) {
-                const float xhat = (a[j] - row_mean) * row_rstd, g = b[j] * (w[j] + offset);
-                b[j] = row_rstd * (g - means.y - xhat * means.x);
+                const float rest = fmaf(a[j] - row_mean, along_x, constant);
+                b[j] = fmaf(b[j], (w[j] + offset) * row_rstd, rest);
             }
             if constexpr (DH) {
                 loads.read<0>(a, i, DH_, zero);

@@ -103,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     norm_rows(const T* x, const T* residual, const W* weight, const W* bias, T* sum, void* y, float* scales,
               float* mean_out, float* rstd_out, long long rows, int cols, long long ldx, long long ldy, float eps,
               float offset) {
-    cluster_arrive<CLUSTER>();
+    cluster_begin<CLUSTER>();
     const int rank = blockIdx.x % CLUSTER;
     const long long row = static_cast<long long>(blockIdx.x / CLUSTER) * ROWS + threadIdx.y;
     const unsigned zero = cols >> 31;

@@ -154,14 +154,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     norm_two_pass(const T* x, const T* residual, const W* weight, const W* bias, T* sum, void* y, float* scales,
                   float* mean_out, float* rstd_out, long long rows, int cols, long long ldx, long long ldy, float eps,
                   float offset, int ring) {
-    cluster_arrive<CLUSTER>();
-    cluster_wait<CLUSTER>();
+    __shared__ Exchange<CLUSTER> exchanges[2];
+    open_exchanges(exchanges);
     const int rank = blockIdx.x % CLUSTER, step = gridDim.x / CLUSTER;
     long long row = blockIdx.x / CLUSTER;
     Tiles tiles{x, row, step, rows, ldx, cols, rank, shared, ring};
 #pragma unroll 1
     for (int k = 0; STAGED && k < ring; ++k) tiles.load_next();
-    for (int turn = 0; row < rows; row += step, turn ^= 1) {
+    for (int turn = 0; row < rows; row += step, ++turn) {
         const Part part{x + row * ldx, cols, rank};
         tiles.start(x + row * ldx);
         Source from{x + row * ldx, nullptr, nullptr, false, false};
@@ -208,7 +208,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         if (part.has_single) mine = combine(mine, {1.0f, MEAN ? single : 0.0f, MEAN ? 0.0f : single * single});
 
         // 2. The row's.
-        const Moments all = row_reduce<THREADS, 1, CLUSTER, 0, MomentsLanes, 2>(mine, rank, turn);
+        const Moments all = row_reduce<THREADS, 1, CLUSTER, 0, MomentsLanes, 2>(mine, rank, turn, &exchanges[0]);
         const float mean = all.mean, rstd = rsqrtf(all.squares / static_cast<float>(cols) + eps);
         if (STATS && rank == 0 && threadIdx.x == 0) {
             if (MEAN) mean_out[row] = mean;
@@ -224,7 +224,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #pragma unroll 1
         for (int pass = quantised ? 0 : 1; pass < 2; ++pass) {
             if (quantised && pass == 1) {
-                largest = row_reduce<THREADS, 1, CLUSTER, 1, MaxBitsLanes, 2>(largest, rank, turn);
+                largest = row_reduce<THREADS, 1, CLUSTER, 1, MaxBitsLanes, 2>(largest, rank, turn, &exchanges[1]);
                 const float scale = row_scale(largest);
                 inverse = __fdividef(1.0f, scale);
                 if (rank == 0 && threadIdx.x == 0) scales[row] = scale;
@@ -267,4 +267,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             }
         }
     }
+    close_exchanges<CLUSTER>();
 }

@@ -192,8 +192,15 @@ __device__ __forceinline__ void load_shared_row(bool has, float (&x)[N], const T
     }
 }
 
-// ---- Clusters. One arrive at a kernel's start is met before the first remote write: by then all blocks run.
+// ---- Clusters. Their blocks meet before the first remote write, as it needs them all to run, with nothing to hand
+// over: a release waits for all that a thread has under way in memory.
 
+template <int CLUSTER>
+__device__ __forceinline__ void cluster_begin() {
+#if __CUDA_ARCH__ >= 900
+    if constexpr (CLUSTER > 1) asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+}
 template <int CLUSTER>
 __device__ __forceinline__ void cluster_arrive() {
 #if __CUDA_ARCH__ >= 900
@@ -221,6 +228,82 @@ __device__ __forceinline__ void store_remote(Value* slot, int rank, const Value&
                      "r"(reinterpret_cast<const unsigned*>(&value)[i])
                      : "memory");
 #endif
+}
+
+// ---- Values that the blocks of a cluster exchange row by row, while stores and copies of rows are under way: sent by
+// bulk copies, which an mbarrier counts, as a cluster's barrier would wait for those too.
+
+template <int CLUSTER>
+struct Exchange {
+    uint4 mine[2], peers[2][CLUSTER];  // in turns
+    unsigned long long arrived[2];
+};
+
+#if __CUDA_ARCH__ >= 900
+__device__ __forceinline__ unsigned at_rank(const void* p, int rank) {
+    unsigned address;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(address)
+        : "r"(static_cast<unsigned>(__cvta_generic_to_shared(p))), "r"(rank));
+    return address;
+}
+#endif
+
+/// Called by all threads at a kernel's start, and in the end, so that no block goes while another writes to it.
+template <int CLUSTER, int COUNT>
+__device__ __forceinline__ void open_exchanges(Exchange<CLUSTER> (&exchanges)[COUNT]) {
+#if __CUDA_ARCH__ >= 900
+    if constexpr (CLUSTER > 1) {
+        if (threadIdx.x == 0) {
+            for (int k = 0; k < 2 * COUNT; ++k)
+                asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(
+                                 static_cast<unsigned>(__cvta_generic_to_shared(&exchanges[k / 2].arrived[k % 2])))
+                             : "memory");
+            asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+        }
+        cluster_begin<CLUSTER>();
+        cluster_wait<CLUSTER>();
+    }
+#endif
+}
+template <int CLUSTER>
+__device__ __forceinline__ void close_exchanges() {
+    cluster_begin<CLUSTER>();
+    cluster_wait<CLUSTER>();
+}
+
+/// The `value` of each block of the cluster, by thread modulo CLUSTER; `round` counts the calls.
+template <int CLUSTER, class Value>
+__device__ __forceinline__ Value exchanged(Exchange<CLUSTER>& exchange, const Value& value, int rank, int round) {
+    static_assert(sizeof(Value) <= 16, "a value is one copy");
+    const int turn = round % 2;
+#if __CUDA_ARCH__ >= 900
+    const unsigned arrived = static_cast<unsigned>(__cvta_generic_to_shared(&exchange.arrived[turn]));
+    if (threadIdx.x == 0) {
+        uint4 words{};
+        reinterpret_cast<Value&>(words) = value;
+        exchange.mine[turn] = words;
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(arrived), "r"(16 * CLUSTER)
+                     : "memory");
+#pragma unroll
+        for (int to = 0; to < CLUSTER; ++to)
+            asm volatile(
+                "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], 16, [%2];" ::"r"(
+                    at_rank(&exchange.peers[turn][rank], to)),
+                "r"(static_cast<unsigned>(__cvta_generic_to_shared(&exchange.mine[turn]))),
+                "r"(at_rank(&exchange.arrived[turn], to))
+                : "memory");
+    }
+    unsigned done = 0;
+    while (done == 0)
+        asm volatile(
+            "{\n.reg .pred done;\nmbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\nselp.u32 %0, 1, 0, done;\n}"
+            : "=r"(done)
+            : "r"(arrived), "r"(round / 2 % 2)
+            : "memory");
+#endif
+    return reinterpret_cast<const Value&>(exchange.peers[turn][threadIdx.x % CLUSTER]);
 }
 
 // ---- What the threads of a row agree on. `over<N>` combines over groups of N neighbouring lanes.
@@ -283,30 +366,33 @@ __device__ __forceinline__ void barrier_of_row() {
 }
 
 /// `value` combined over all threads of a row; each of them gets it. USE tells the calls of a kernel apart, from 0 in
-/// their order: each has its own slots, so there is one barrier a call. A call in a loop has TURNS 2, and says its
-/// `turn`, 0 or 1 in turns; where there is a cluster, its blocks have met before that loop. APART: the rows of a block
-/// do not call it at the same time.
+/// their order: each has its own slots, so there is one barrier a call. A call in a loop has TURNS 2, and says which
+/// `turn` it is, and where a cluster's values are exchanged. APART: the rows of a block do not call it at the same
+/// time.
 template <int LANES, int ROWS, int CLUSTER, int USE, class Lanes, int TURNS = 1, bool APART = false, class Value>
-__device__ __forceinline__ Value row_reduce(Value value, int rank = 0, int turn = 0) {
+__device__ __forceinline__ Value row_reduce(Value value, int rank = 0, int turn = 0,
+                                            Exchange<CLUSTER>* exchange = nullptr) {
     constexpr int width = LANES < 32 ? LANES : 32;
     constexpr int warps = LANES / width;
     value = Lanes::template over<width>(value);
     if constexpr (warps > 1) {
         __shared__ Value slots[TURNS][ROWS][warps];
-        if (threadIdx.x % 32 == 0) slots[turn][threadIdx.y][threadIdx.x / 32] = value;
+        if (threadIdx.x % 32 == 0) slots[turn % TURNS][threadIdx.y][threadIdx.x / 32] = value;
         if constexpr (APART)
             barrier_of_row<LANES, ROWS>();
         else
             __syncthreads();
-        value = Lanes::template over<warps>(slots[turn][threadIdx.y][threadIdx.x % warps]);
+        value = Lanes::template over<warps>(slots[turn % TURNS][threadIdx.y][threadIdx.x % warps]);
     }
-    if constexpr (CLUSTER > 1) {
-        __shared__ Value peers[TURNS][CLUSTER];
-        if constexpr (USE == 0 && TURNS == 1) cluster_wait<CLUSTER>();
-        if (threadIdx.x < CLUSTER) store_remote(&peers[turn][rank], threadIdx.x, value);
+    if constexpr (CLUSTER > 1 && TURNS > 1) {
+        value = Lanes::template over<CLUSTER>(exchanged(*exchange, value, rank, turn));
+    } else if constexpr (CLUSTER > 1) {
+        __shared__ Value peers[CLUSTER];
+        if constexpr (USE == 0) cluster_wait<CLUSTER>();
+        if (threadIdx.x < CLUSTER) store_remote(&peers[rank], threadIdx.x, value);
         cluster_arrive<CLUSTER>();
         cluster_wait<CLUSTER>();
-        value = Lanes::template over<CLUSTER>(peers[turn][threadIdx.x % CLUSTER]);
+        value = Lanes::template over<CLUSTER>(peers[threadIdx.x % CLUSTER]);
     }
     return value;
 }

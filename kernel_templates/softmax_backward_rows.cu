@@ -47,7 +47,7 @@ __device__ __forceinline__ float gradient(float y, float dy, float sum) {
 extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     softmax_backward_rows(const T* y, const T* dy, T* dx, long long rows, int cols, long long ldy, long long lddy,
                           long long lddx) {
-    cluster_arrive<CLUSTER>();
+    cluster_begin<CLUSTER>();
     const int rank = blockIdx.x % CLUSTER;
     const long long row = static_cast<long long>(blockIdx.x / CLUSTER) * ROWS + threadIdx.y;
     const unsigned zero = cols >> 31;

@@ -49,8 +49,8 @@ __device__ __forceinline__ float gradient(float y, float dy, float sum) {
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     softmax_backward_two_pass(const T* y, const T* dy, T* dx, long long rows, int cols, long long ldy, long long lddy,
                               long long lddx, int ring) {
-    cluster_arrive<CLUSTER>();
-    cluster_wait<CLUSTER>();
+    __shared__ Exchange<CLUSTER> exchanges[1];
+    open_exchanges(exchanges);
     const int rank = blockIdx.x % CLUSTER, step = gridDim.x / CLUSTER;
     long long row = blockIdx.x / CLUSTER;
     Tiles tiles_y{y, row, step, rows, ldy, cols, rank, shared, ring, 0};
@@ -60,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         tiles_y.load_next();
         tiles_dy.load_next();
     }
-    for (int turn = 0; row < rows; row += step, turn ^= 1) {
+    for (int turn = 0; row < rows; row += step, ++turn) {
         // 1. The row's sum.
         const T* const from_y = y + row * ldy;
         const T* const from_dy = dy + row * lddy;
@@ -84,7 +84,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             for (int i = 0; i < UNROLL * VEC; ++i)
                 sum += LOG ? value_dy[i / VEC][i % VEC] : value_y[i / VEC][i % VEC] * value_dy[i / VEC][i % VEC];
         }
-        sum = row_reduce<THREADS, 1, CLUSTER, 0, SumLanes, 2>(sum, rank, turn);
+        sum = row_reduce<THREADS, 1, CLUSTER, 0, SumLanes, 2>(sum, rank, turn, &exchanges[0]);
 
         // 2. The gradients.
         if (part.has_single) to[part.single] = from_float<T>(gradient(single_y, single_dy, sum));
@@ -101,4 +101,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             }
         }
     }
+    close_exchanges<CLUSTER>();
 }

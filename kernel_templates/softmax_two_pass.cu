@@ -39,14 +39,14 @@ extern __shared__ uint4 shared[];
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     softmax_two_pass(const T* x, T* y, long long rows, int cols, long long ldx, long long ldy, int ring) {
-    cluster_arrive<CLUSTER>();
-    cluster_wait<CLUSTER>();
+    __shared__ Exchange<CLUSTER> exchanges[1];
+    open_exchanges(exchanges);
     const int rank = blockIdx.x % CLUSTER, step = gridDim.x / CLUSTER;
     long long row = blockIdx.x / CLUSTER;
     Tiles tiles{x, row, step, rows, ldx, cols, rank, shared, ring};
 #pragma unroll 1
     for (int k = 0; STAGED && k < ring; ++k) tiles.load_next();
-    for (int turn = 0; row < rows; row += step, turn ^= 1) {
+    for (int turn = 0; row < rows; row += step, ++turn) {
         // 1. Each thread folds its tiles into a running maximum and sum, and takes its single element, which was under
         // way meanwhile, in the end.
         const T* const from = x + row * ldx;
@@ -63,30 +63,34 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             float max = mine.max;
 #pragma unroll
             for (int i = 0; i < UNROLL * VEC; ++i) max = fmaxf(max, value[i / VEC][i % VEC]);
-            mine.sum *= exp_natural(mine.max - pivot(max));
-            mine.max = max;
+            const ExpBelow below{max};
+            float sum = 0.0f;
 #pragma unroll
-            for (int i = 0; i < UNROLL * VEC; ++i) mine.sum += exp_natural(value[i / VEC][i % VEC] - pivot(max));
+            for (int i = 0; i < UNROLL * VEC; ++i) sum += below.of(value[i / VEC][i % VEC]);
+            mine.sum = fmaf(mine.sum, exp_natural(mine.max - pivot(max)), sum * below.correction);
+            mine.max = max;
         }
         mine = with_one(mine, single);
 
         // 2. The block agrees on the row's.
-        const MaxSum total = row_reduce<THREADS, 1, CLUSTER, 0, MaxSumLanes, 2>(mine, rank, turn);
-        const float max = pivot(total.max), scale = 1.0f / total.sum;
+        const MaxSum total = row_reduce<THREADS, 1, CLUSTER, 0, MaxSumLanes, 2>(mine, rank, turn, &exchanges[0]);
+        const ExpBelow below{total.max};
+        const float scale = 1.0f / total.sum * below.correction;
 
         // 3. Normalise and store.
         const bool aligned = part.fits(to);
-        if (part.has_single) to[part.single] = from_float<T>(exp_natural(single - max) * scale);
+        if (part.has_single) to[part.single] = from_float<T>(below.of(single) * scale);
         for (int k = 0; k < part.tiles(); ++k, tiles.release()) {
             const int tile = Tiles::in_last_pass(k, part.tiles());
             tiles.read(value, part, tile, minus_infinity);
 #pragma unroll
             for (int i = 0; i < UNROLL; ++i) {
 #pragma unroll
-                for (int j = 0; j < VEC; ++j) value[i][j] = exp_natural(value[i][j] - max) * scale;
+                for (int j = 0; j < VEC; ++j) value[i][j] = below.of(value[i][j]) * scale;
                 store_once_anywhere_if(part.has(i, tile * Part::tile), to + part.column(i, tile * Part::tile), value[i],
                                        aligned);
             }
         }
     }
+    close_exchanges<CLUSTER>();
 }
