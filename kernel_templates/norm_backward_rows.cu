@@ -10,8 +10,8 @@
 // parts         float, [1 + BIAS, gridDim.x, cols]: each has the sums of a block's rows; norm_backward_sums adds them
 //               up in their order, so that equal inputs give equal bits
 // launch        grid = any, block = (LANES, ROWS); ROWS rows of a block go on at a time, each at its own pace
-//               dynamic shared memory: STAGES rows of x, dy and dh for each of ROWS; or, if that is more and ROWS > 1,
-//               1 + BIAS floats for each of LANES * CHUNKS * VEC columns
+//               dynamic shared memory: STAGES rows of x, dy and dh for each of ROWS, then, where STAGES > 0, a float
+//               for each of LANES * CHUNKS * VEC columns; or, if that is more and ROWS > 1, 1 + BIAS floats for each
 // needs         cols <= LANES * CHUNKS * VEC, cols % VEC == 0 and rows aligned to VEC elements; LANES a power of two, a
 //               multiple of a warp; ROWS < 16 where it is several; STAGES > 0: sm_80, loads of 4 bytes or more
 // source        persistent blocks with weight gradients in registers: Dao-AILab/quack
@@ -122,6 +122,35 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
         if (DH) loads.fetch(to, DH_, dh + row * cols, row < rows);
         if constexpr (STAGES > 0) cp_async_commit();
     };
+    // Weight + offset, as floats in shared memory: a row then takes a seventh fewer instructions.
+    constexpr int quad = VEC < 4 ? VEC : 4;
+    Vec<float, quad>* const scales =
+        reinterpret_cast<Vec<float, quad>*>(reinterpret_cast<Loads::Vector*>(shared) + STAGES * Loads::stage_size) +
+        threadIdx.x;
+    const auto read_scales = [&](float(&w)[VEC], int i) {
+        if constexpr (STAGES > 0) {
+#pragma unroll
+            for (int j = 0; j < VEC; ++j) w[j] = scales[(i * (VEC / quad) + j / quad) * LANES].lane[j % quad];
+        } else {
+            load_shared_row<VEC>(part.has(i), w, weight + part.column(i), true);
+#pragma unroll
+            for (int j = 0; j < VEC; ++j) w[j] += offset;
+        }
+    };
+    if constexpr (STAGES > 0) {
+        if (threadIdx.y == 0) {
+#pragma unroll
+            for (int i = 0; i < CHUNKS; ++i) {
+                float w[VEC];
+                load_shared_row<VEC>(part.has(i), w, weight + part.column(i), true);
+#pragma unroll
+                for (int j = 0; j < VEC; ++j)
+                    scales[(i * (VEC / quad) + j / quad) * LANES].lane[j % quad] = w[j] + offset;
+            }
+        }
+        __syncthreads();
+    }
+
     // 1. The first rows' loads. A row's mean and rstd are loaded while the row before it is worked on.
     float sum_weight[CHUNKS][VEC] = {}, sum_bias[BIAS ? CHUNKS : 1][VEC] = {};
     const long long start = static_cast<long long>(blockIdx.x) * ROWS;
@@ -150,16 +179,16 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
         float a[VEC], b[VEC], w[VEC];
 #pragma unroll
         for (int i = 0; i < CHUNKS && row < rows; ++i) {
-            load_shared_row<VEC>(part.has(i), w, weight + part.column(i), true);
+            read_scales(w, i);
             loads.read<0>(a, i, X, zero);
             loads.read<0>(b, i, DY, zero);
 #pragma unroll
             for (int j = 0; j < VEC; ++j) {
-                const float along = b[j] * (a[j] - row_mean), scaled = w[j] + offset;
+                const float along = b[j] * (a[j] - row_mean);
                 sum_weight[i][j] = fmaf(along, row_rstd, sum_weight[i][j]);
                 if (BIAS) sum_bias[BIAS ? i : 0][j] += b[j];
-                means.x = fmaf(along, scaled, means.x);
-                if (MEAN) means.y = fmaf(b[j], scaled, means.y);
+                means.x = fmaf(along, w[j], means.x);
+                if (MEAN) means.y = fmaf(b[j], w[j], means.y);
             }
         }
         means = row_reduce<LANES, ROWS, 1, 0, SumLanes, 2, true>(means, 0, turn);
@@ -169,13 +198,13 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
         // 4. The row's gradients.
 #pragma unroll
         for (int i = 0; i < CHUNKS && row < rows; ++i) {
-            load_shared_row<VEC>(part.has(i), w, weight + part.column(i), true);
+            read_scales(w, i);
             loads.read<1>(a, i, X, zero);
             loads.read<1>(b, i, DY, zero);
 #pragma unroll
             for (int j = 0; j < VEC; ++j) {
                 const float rest = fmaf(a[j] - row_mean, along_x, constant);
-                b[j] = fmaf(b[j], (w[j] + offset) * row_rstd, rest);
+                b[j] = fmaf(b[j], w[j] * row_rstd, rest);
             }
             if constexpr (DH) {
                 loads.read<0>(a, i, DH_, zero);

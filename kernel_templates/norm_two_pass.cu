@@ -231,29 +231,33 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             }
             for (int k = 0; k < part.tiles(); ++k) {
                 const int tile = Tiles::in_last_pass(k, part.tiles());
+                float w[UNROLL][VEC], b[UNROLL][VEC] = {};
+#pragma unroll
+                for (int i = 0; i < UNROLL; ++i) {
+                    const int c = part.column(i, tile * Part::tile);
+                    load_shared_row<VEC>(part.has(i, tile * Part::tile), w[i], weight + c, weights_fit);
+                    if (BIAS) load_shared_row<VEC>(part.has(i, tile * Part::tile), b[i], bias + c, bias_fits);
+                }
                 from.load_tile(value, tiles, part, tile, false);
                 if (pass == 1) tiles.release();
 #pragma unroll
                 for (int i = 0; i < UNROLL; ++i) {
-                    if (!part.has(i, tile * Part::tile)) continue;
+                    const bool has = part.has(i, tile * Part::tile);
                     const int c = part.column(i, tile * Part::tile);
-                    float w[VEC], b[VEC] = {};
-                    load_shared_row<VEC>(true, w, weight + c, weights_fit);
-                    if (BIAS) load_shared_row<VEC>(true, b, bias + c, bias_fits);
 #pragma unroll
-                    for (int j = 0; j < VEC; ++j) value[i][j] = normalised(value[i][j], w[j], b[j]);
+                    for (int j = 0; j < VEC; ++j) value[i][j] = normalised(value[i][j], w[i][j], b[i][j]);
                     if constexpr (!quantised) {
-                        store_once_anywhere(to + c, value[i], y_fits);
+                        store_once_anywhere_if(has, to + c, value[i], y_fits);
                     } else if (pass == 0) {
 #pragma unroll
                         for (int j = 0; j < VEC; ++j) {
                             const unsigned bits = __float_as_uint(fabsf(value[i][j]));
-                            largest = bits > largest ? bits : largest;
+                            if (has) largest = bits > largest ? bits : largest;
                         }
                     } else {
 #pragma unroll
                         for (int j = 0; j < VEC; ++j) value[i][j] *= inverse;
-                        store_anywhere(to_bytes + c, narrowed<format>(value[i]), y_fits);
+                        if (has) store_anywhere(to_bytes + c, narrowed<format>(value[i]), y_fits);
                     }
                 }
             }
