@@ -17,16 +17,16 @@ extern "C" __global__ void __launch_bounds__(512)
     __shared__ float slots[16][33];
     const long long c = static_cast<long long>(blockIdx.x) * 32 + threadIdx.x;
     const float* const from = parts + static_cast<long long>(blockIdx.y) * count * cols + c;
-    float sum[4] = {};
+    float sum[8] = {};
     if (c < cols) {
         int p = threadIdx.y;
-        for (; p + 48 < count; p += 64) {
+        for (; p + 112 < count; p += 128) {
 #pragma unroll
-            for (int i = 0; i < 4; ++i) sum[i] += from[static_cast<long long>(p + 16 * i) * cols];
+            for (int i = 0; i < 8; ++i) sum[i] += from[static_cast<long long>(p + 16 * i) * cols];
         }
         for (; p < count; p += 16) sum[0] += from[static_cast<long long>(p) * cols];
     }
-    slots[threadIdx.y][threadIdx.x] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    slots[threadIdx.y][threadIdx.x] = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
     __syncthreads();
     if (threadIdx.y != 0 || c >= cols) return;
     float total = 0.0f;

@@ -47,6 +47,9 @@ constexpr int warp_lanes = LANES < 32 ? LANES : 32;
 constexpr int warps = LANES / warp_lanes;  // a row and block
 
 #if CLUSTER > 1
+__device__ __forceinline__ void cluster_begin() {
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
 __device__ __forceinline__ void cluster_arrive() {
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
@@ -87,7 +90,7 @@ __device__ __forceinline__ Value row_reduce(Value value, Value* slots, Combine c
 extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     softmax_rows(const T* x, T* y, long long rows, int cols, long long ldx, long long ldy) {
 #if CLUSTER > 1
-    cluster_arrive();  // met again before the first remote write: by then the block written to is running
+    cluster_begin();  // met again before the first remote write: by then the block written to is running
 #endif
     const int rank = blockIdx.x % CLUSTER;
     const long long row = static_cast<long long>(blockIdx.x / CLUSTER) * ROWS + threadIdx.y;
