@@ -97,12 +97,10 @@ def run_tune(options, groups, summaries):
 
 
 def match(texts, problem):
-    """Which of the problems that were asked for this is."""
+    """Which of the problems that were asked for this is: of those that agree with it, that which says most."""
     said = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in problem.items()}
-    for text in texts:
-        if all(said.get(k) == v for k, v in (pair.split("=") for pair in text.split(","))):
-            return text
-    return ",".join(f"{k}={v}" for k, v in said.items())
+    agreeing = [text for text in texts if all(said.get(k) == v for k, v in (pair.split("=") for pair in text.split(",")))]
+    return max(agreeing, key=len, default=",".join(f"{k}={v}" for k, v in said.items()))
 
 
 # -- the process that holds the GPU
@@ -138,14 +136,15 @@ def work_through(options):
             sets = contest.sets_of(work)
             ours, default = contest.Ours(tuned, work, sets), contest.Ours(untuned, work, sets)
             steps = contest.Steps(tuned, work, sets) if work.steps and not options.no_steps else None
-            row = contest.hold(work, ours, default, sets, options.kernels, steps, options.rounds)
+            apart = contest.Ours(tuned, work, contest.sets_of(work, apart=True)) if options.apart and not work.small else None
+            row = contest.hold(work, ours, default, sets, options.kernels, steps, apart, options.rounds)
             if steps:
                 row["step_bytes"] = work.step_bytes
         except Exception as error:  # one problem's trouble must not cost the others' rows
             row = {"op": work.op, "problem": work.problem_text, "error": contest.one_line(error)}
         row["took_s"] = time.time() - began
         say(event="row", index=index, row=row)
-        sets = ours = default = steps = None
+        sets = ours = default = steps = apart = None
         torch._dynamo.reset()
         torch.cuda.synchronize()  # a broken context ends the process here, and another one goes on behind this work
         torch.cuda.empty_cache()
@@ -210,7 +209,7 @@ def print_row(row):
 
 
 def best_other(row):
-    others = {name: b for name, b in row["beside"].items() if name not in ("default", "steps")}
+    others = {name: b for name, b in row["beside"].items() if name not in ("default", "steps", "apart")}
     return min(others.items(), key=lambda item: item[1]["us"]) if others else None
 
 
@@ -236,14 +235,14 @@ def summarise(rows, facts, summaries, tuning_s, options):
     if small:
         print("\nsmall ones, one call from Python after the other, us")
         for row in small:
-            print(f"{row['op']:<19}{shorter(row['problem']):<58}" + "  ".join(f"{n} {us:.2f}" for n, us in row["call_us"].items() if n != "steps"))
+            print(f"{row['op']:<19}{shorter(row['problem']):<58}" + "  ".join(f"{n} {us:.2f}" for n, us in row["call_us"].items() if n not in ("steps", "default")))
     fused = [r for r in timed if "steps" in r["beside"]]
     if fused:
         print("\nchains: how much more time and how many more bytes their steps take, one kernel each, beside the fused one")
         for row in fused:
             times, moved = row["beside"]["steps"]["ratio"], row["step_bytes"] / row["bytes"]
             eager = row["beside"].get("eager", {}).get("ratio", float("nan"))
-            print(f"{row['op']:<19}{row['chain'].split(' = ')[1]:<40}steps {times:.2f}, bytes {moved:.2f}, of that {times / moved:.2f}; eager PyTorch {eager:.2f}")
+            print(f"{row['op']:<19}{row['chain'].split(' = ')[1]:<40}time {times:.2f}, bytes {moved:.2f}, the one by the other {times / moved:.2f}; eager PyTorch's time {eager:.2f}")
     large = [r for r in timed if not r["small"]]
     for name, some in (("large", large), ("small", small)):
         ratios = [(best_other(r)[1]["ratio"], r) for r in some if best_other(r)]
@@ -256,6 +255,11 @@ def summarise(rows, facts, summaries, tuning_s, options):
         if name == "large":
             text += f"; share of copy: geometric mean {geometric_mean([s for s, _ in shares]):.3f}, worst {least[0]:.3f} ({least[1]['op']} {shorter(least[1]['problem'])}), {sum(s >= 0.94 for s, _ in shares)} at 0.94 or more"
         print(text + f"; gain over the default: geometric mean {geometric_mean(gains):.3f}, most {max(gains, default=float('nan')):.2f}")
+    apart = [(r["beside"]["apart"]["ratio"], r) for r in timed if "apart" in r["beside"]]
+    if apart:
+        least = min(apart, key=lambda x: x[0])
+        print(f"where no two tensors lie a power of two apart ours takes {geometric_mean([a for a, _ in apart]):.3f} of the time, at least {least[0]:.3f} "
+              f"({least[1]['op']} {shorter(least[1]['problem'])})")
     failed = [r for r in rows if "us" not in r]
     print(f"{len(timed)} timed, {sum('wrong' in r and bool(r['wrong']) for r in rows)} wrong, {len(failed)} without a time; tuning took {tuning_s:.0f} s for {len(summaries)} problems, budget {options.budget} each")
     return bool(failed) or not timed
@@ -274,6 +278,7 @@ def arguments():
     parser.add_argument("--only", "--ops-only", default="", help="ops, with commas between; chains: all chains")
     parser.add_argument("--quick", action="store_true", help="one or two problems an op")
     parser.add_argument("--no-steps", action="store_true", help="no steps of chains one by one")
+    parser.add_argument("--apart", action="store_true", help="ours also where no two tensors lie a power of two apart")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seconds", type=float, default=1e6, help="begin no more problems after so long")
     parser.add_argument("--limit", type=float, default=90, help="seconds that a problem may take")

@@ -10,7 +10,8 @@ import torch
 from .launch import Call
 from .work import DTYPES, difference
 
-SAMPLE_US = 2000  # at least that long is a sample
+SAMPLE_US = 3000  # at least that long is a sample
+AHEAD_CYCLES = 600_000  # the GPU spins while a sample is put in its queue: else the host's time for that is measured, too
 MOST_LAUNCHES = 500
 
 
@@ -70,17 +71,29 @@ class Theirs:
 
 
 def stream():
-    return torch.cuda.current_stream().cuda_stream
+    return torch._C._cuda_getCurrentRawStream(0)  # the current stream as an address; as Triton asks for it
 
 
-def sets_of(work, most=256):
-    """As many sets of tensors as outgrow three second-level caches, two at least; one where memory allows no more."""
+def sets_of(work, most=256, apart=False):
+    """As many sets of tensors as outgrow three second-level caches, two at least; one where memory allows no more. apart:
+    no two tensors lie a power of two from each other, as PyTorch's large ones of such sizes do."""
     l2 = torch.cuda.get_device_properties(0).L2_cache_size
     footprint = sum(a.bytes() for a in work.arguments)
     count = max(2, min(most, math.ceil(3 * l2 / footprint)))
     if 4 * count * footprint > torch.cuda.mem_get_info()[0]:
         count = 1
-    return [work.tensors("cuda") for _ in range(count)]
+    sets = [work.tensors("cuda") for _ in range(count)]
+    return [moved_apart(tensors) for tensors in sets] if apart else sets
+
+
+def moved_apart(tensors):
+    moved = {}
+    for i, (name, x) in enumerate(tensors.items()):
+        nbytes = x.numel() * x.element_size()
+        memory = torch.empty(nbytes + ((i + 1) << 21), dtype=torch.uint8, device="cuda")
+        moved[name] = memory[:nbytes].view(x.dtype).view(x.shape)
+        moved[name].copy_(x)
+    return moved
 
 
 class Sampler:
@@ -110,6 +123,8 @@ class Sampler:
 
     def sample(self):
         begin, end = self.events
+        if self.graph:
+            torch.cuda._sleep(AHEAD_CYCLES)
         begin.record()
         self.graph.replay() if self.graph else self.launch_all()
         end.record()
@@ -156,7 +171,7 @@ def call_us(run, sets, calls=200):
     return (time.perf_counter() - begin) * 1e6 / calls
 
 
-def hold(work, ours, default, sets, kernels, steps=None, rounds=9):
+def hold(work, ours, default, sets, kernels, steps=None, apart=None, rounds=9):
     """Compares, then times. Returns a row for the table: a dict."""
     row = {"op": work.op, "problem": work.problem_text, "bytes": work.bytes, "small": work.small, "beside": {}, "notes": {}}
     if work.chain:
@@ -204,6 +219,9 @@ def hold(work, ours, default, sets, kernels, steps=None, rounds=9):
     if steps:
         row["step_rungs"] = steps.ready()
         contenders["steps"] = steps
+    if apart:
+        apart.ready()
+        contenders["apart"] = apart
     contenders |= copies(work.bytes, len(sets), kernels)
     time_all(work, contenders, len(sets), rounds, row)
     return row

@@ -1,5 +1,6 @@
 """Ours, through libautotune.so with ctypes: the classes of examples/python/dispatch.py, with databases and chains."""
 import ctypes
+import functools
 import os
 import sys
 from ctypes import POINTER, byref, c_char_p, c_size_t, c_void_p
@@ -57,9 +58,11 @@ class Call:
             slot.is_integer = isinstance(number, int)
             setattr(slot.value, "integer" if slot.is_integer else "real", number)
 
+        self.launch = functools.partial(library.c.autotune_launch, handle, self.tensors, self.count, self.scalars,
+                                        self.scalar_count)
+
     def __call__(self, stream):
-        status = self.library.c.autotune_launch(self.handle, self.tensors, self.count, self.scalars, self.scalar_count,
-                                                stream, None)
+        status = self.launch(stream, None)
         if status:
             self.library.check(status)
 

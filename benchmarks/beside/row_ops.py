@@ -406,7 +406,7 @@ def scan(kernels, liger, cub):
                     lambda x: x.cumsum(1, dtype=kind), eager=lambda t: torch.cumsum(t["x"], 1, dtype=kind, out=t["y"]), others=others,
                     tolerance={"y": 1e-3 if dtype == "f32" else 0}, quick=quick)
 
-    return [work(1, 67108864, "f32", True), work(1, 67108864, "i32"), work(16384, 4096, "f32"), work(1, 262144, "f32")]
+    return [work(1, 67108864, "f32", True), work(1, 16777216, "i32"), work(4096, 4096, "f32"), work(1, 262144, "f32")]
 
 
 def histogram(kernels, liger, cub):
@@ -458,4 +458,4 @@ def unique(kernels, liger, cub):
         return Work("unique", {"n": n, "distinct": distinct, "dtype": "i32"}, tensors, None, eager=eager, others=others, compiled=False,
                     uncaptured=("eager",), check=check, moved=4 * (n + min(n, distinct)), quick=quick)
 
-    return [work(67108864, 1048576, True), work(67108864, 67108864), work(262144, 4096)]
+    return [work(67108864, 1048576, True), work(16777216, 16777216), work(262144, 4096)]

@@ -152,10 +152,10 @@ def main():
     try:
         import torch
     except ImportError:
-        print("there is no PyTorch here")
+        print("large.py skipped: there is no PyTorch here")
         return 77
     if not torch.cuda.is_available():
-        print("PyTorch sees no GPU here")
+        print("large.py skipped: PyTorch sees no GPU here")
         return 77
     from beside.launch import Call, Dispatcher, Library
     torch.set_grad_enabled(False)
@@ -185,9 +185,8 @@ def main():
             except Exception as error:
                 failed = True
                 said = f"WRONG: {error}" if isinstance(error, Wrong) else f"{type(error).__name__}: {error}".splitlines()[0]
-                print(f"{name}: {said}", file=sys.stderr)
         torch.cuda.empty_cache()
-        print(f"{name:<76} {time.time() - began:4.0f} s  {said}", flush=True)
+        print(f"{name:<90} {time.time() - began:4.0f} s  {said}", flush=True)
     dispatcher.close()
     return 1 if failed else 0
 
