@@ -1,0 +1,58 @@
+"""Goal: what benchmarks/rowops.py says of problems, and how it launches chains through the dispatcher, hold without
+PyTorch or a GPU. Method: its modules run on the fake libcuda.so.1; a tensor is what has PyTorch's four methods."""
+import ctypes
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv[2])
+import rowops  # noqa: E402
+from beside.launch import Call, Dispatcher, Error, Library  # noqa: E402
+
+
+class Tensor:
+    def __init__(self, address, *shape):
+        self.address, self.shape = address, shape
+
+    def dim(self):
+        return len(self.shape)
+
+    def stride(self):
+        strides = [1]
+        for extent in self.shape[:0:-1]:
+            strides.insert(0, strides[0] * extent)
+        return tuple(strides)
+
+    def data_ptr(self):
+        return self.address
+
+
+# Of two problems that agree with what was tuned, that which says more is meant.
+plain, residual = "rows=8,cols=64", "rows=8,cols=64,residual=true"
+assert rowops.match([plain, residual], {"rows": 8, "cols": 64, "residual": True}) == residual
+assert rowops.match([plain, residual], {"rows": 8, "cols": 64, "residual": False}) == plain
+assert rowops.match([plain], {"rows": 9, "cols": 64}) == "rows=9,cols=64"
+assert abs(rowops.geometric_mean([0.5, 2, 4]) - 4 ** (1 / 3)) < 1e-12
+row = {"beside": {"default": {"us": 1}, "apart": {"us": 1}, "steps": {"us": 1}, "eager": {"us": 3}, "triton": {"us": 2}}}
+assert rowops.best_other(row)[0] == "triton"
+
+library = Library(sys.argv[1])
+assert ctypes.sizeof(Dispatcher.Options) == 192
+dispatcher = Dispatcher(library, None, ["relu_bias = relu(x + bias)"])
+handle = dispatcher.prepare("relu_bias", "rows=4,cols=64,bias_rows=1,dtype=f32")
+tensors = [(Tensor(0x100000, 1, 4, 64), "f32"), (Tensor(0x200000, 1, 1, 64), "f32"), (Tensor(0x300000, 1, 4, 64), "f32")]
+call = Call(library, handle, tensors, [])
+rung, config, why = call.ready(None)
+assert rung == "default" and config.startswith("rows "), (rung, config, why)
+call(None)
+# An optional tensor that is absent has its place.
+norm = dispatcher.prepare("rmsnorm", "rows=4,cols=64,dtype=f32")
+x, weight, y = Tensor(0x100000, 4, 64), Tensor(0x200000, 64), Tensor(0x300000, 4, 64)
+slots = [(x, "f32"), (None, "f32"), (weight, "f32"), (None, "f32"), (None, "f32"), (y, "f32"), (None, "f32"), (None, "f32")]
+Call(library, norm, slots, [])(None)
+try:
+    Call(library, norm, slots[:3], [])(None)
+    raise AssertionError("a call that lacks tensors was launched")
+except Error as error:
+    assert error.status == 1, error
+dispatcher.close()
+print("as it says")
