@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -166,9 +167,24 @@ std::string read_foreign(const std::string& file, Console& console) {
     return text;
 }
 
+/// Throws Error{usage} where the words ask for an op's space as well, or for an input to be written over.
+void refuse_what_contradicts(const Request& request) {
+    const std::string flag = request.t1.empty() ? "--measured" : "--t1";
+    if (!request.op.empty())
+        throw usage(fmt::format("{} describes a space of its own, so '{}' has no place beside it", flag, request.op),
+                    "autotune space --help");
+    for (const std::string& input : {request.t1, request.measured}) {
+        std::error_code error;
+        if (!request.output.empty() && !input.empty() && std::filesystem::equivalent(request.output, input, error))
+            throw usage(fmt::format("'{}' is read, and would be written over", request.output),
+                        "name another file with -o");
+    }
+}
+
 /// A space of another tuner, which knows neither a problem nor a device: as it describes it, as its results show it,
 /// or both.
 int show_foreign(const Request& request, Console& console) {
+    refuse_what_contradicts(request);
     Measurements measurements;
     if (!request.measured.empty())
         measurements = measurements_from_text(read_foreign(request.measured, console), request.measured);

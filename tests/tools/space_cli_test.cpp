@@ -50,6 +50,24 @@ TEST_F(SpaceCommandLine, AFileWithoutResultsIsSaidToHaveNone) {
     EXPECT_NE(zero.err.find("1 result left out: neither a time above 0 nor a failure"), std::string::npos) << zero.err;
 }
 
+TEST_F(SpaceCommandLine, WhatIsReadIsNotWrittenOver) {
+    const std::string results = R"({"results": [{"configuration": {"a": 1}, "invalidity": "runtime"}]})";
+    write("t4.json", results);
+    std::filesystem::create_symlink("t4.json", folder / "link");
+    for (const char* output : {"t4.json", "./t4.json", "link"}) {
+        const Answer r = run(std::string{"space --measured t4.json -o "} + output);
+        EXPECT_EQ(r.code, 1) << output;
+        EXPECT_NE(r.err.find("is read, and would be written over\nhelp: name another file with -o"), std::string::npos)
+            << r.err;
+        EXPECT_EQ(read(folder / "t4.json"), results) << output;
+    }
+    const Answer both = run("space softmax --measured t4.json");
+    EXPECT_EQ(both.code, 1);
+    EXPECT_NE(both.err.find("--measured describes a space of its own, so 'softmax' has no place beside it"),
+              std::string::npos)
+        << both.err;
+}
+
 TEST_F(SpaceCommandLine, LargeCountsStayApart) {
     std::string parameters;
     for (int i = 0; i < 12; ++i)
