@@ -98,8 +98,10 @@ Cell of_reals(NodeKind kind, double a, double b, const ExpressionNode& where) no
     }
     if (b == 0.0) return Cell::failure(Fault::division_by_zero, where);
     if (kind == NodeKind::divide) return real_or_fault(a / b, where);
-    const double quotient = std::floor(a / b);
-    return real_or_fault(kind == NodeKind::floor_divide ? quotient : a - quotient * b, where);
+    // As Python has it: what is left is exact, and 1.0 % 0.1 is nearly 0.1, since 0.1 is a little more than a tenth.
+    double left = std::fmod(a, b);
+    if (left != 0 && (left < 0) != (b < 0)) left += b;
+    return real_or_fault(kind == NodeKind::modulo ? left : std::nearbyint((a - left) / b), where);
 }
 
 /// Exact, since long double holds every 64-bit integer and every double. A scalar may be NaN, which is unordered: were
