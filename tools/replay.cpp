@@ -127,6 +127,13 @@ int run_replay(const Request& request, Console& console) {
                         fmt::format("--with is of use to guided alone, not to {}", request.strategy)};
         std::vector<const RecordedSpace*> records;
         for (const RecordedSpace& other : others) records.push_back(&other);
+        for (const RecordedSpace& other : others)
+            if (other.kernel() != space.kernel())
+                console.warning(fmt::format("a record of the kernel '{}' is taken for one of '{}'", other.kernel(),
+                                            space.kernel()));
+            else if (other.device() == space.device())
+                console.warning(
+                    fmt::format("what is searched for is known: a record of --with is of '{}' too", space.device()));
         knowledge = transfer(space.space(), records);
         if (knowledge.expected.empty())
             throw Error{Error::Kind::usage, fmt::format("the records of --with have no config of '{}'", request.file)};

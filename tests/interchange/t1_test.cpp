@@ -15,6 +15,7 @@ std::string refusal_of_t1(std::string_view json) {
     } catch (const Error& error) {
         EXPECT_EQ(error.kind(), Error::Kind::usage);
         EXPECT_TRUE(std::string{error.what()}.starts_with("file.json:")) << error.what();
+        EXPECT_EQ(error.help(), "autotune help interchange");
         return error.what();
     }
     ADD_FAILURE() << json << " is read";
@@ -112,6 +113,9 @@ TEST(T1, SaysWhatIsWrongAndWhere) {
                   .find("UTF-8"),
               std::string::npos);
     EXPECT_NE(refusal_of_t1(std::string(100'000, '[')).find("levels deep"), std::string::npos);
+    std::string values = "[1";
+    while (values.size() < (std::size_t{1} << 25) + 8) values += ",1";
+    EXPECT_NE(refusal_of_t1(values + "]").find("holds more than 16777216 values"), std::string::npos);
     EXPECT_NE(refusal_of_t1(R"({"a": 1e999})").find("'1e999' is out of range"), std::string::npos);
     const std::string wrong = refusal_of_t1(with(a, R"({"Expression": "a == 1 and a & 1"})"));
     EXPECT_NE(wrong.find("'a == 1 and a & 1' cannot be read: '&' has no meaning here at column 14"), std::string::npos)
@@ -122,6 +126,19 @@ TEST(T1, SaysWhatIsWrongAndWhere) {
     std::string conditions = R"({"Expression": "a > 0"})";
     for (int i = 0; i < 4096; ++i) conditions += R"(, {"Expression": "a > 0"})";
     EXPECT_NE(refusal_of_t1(with(a, conditions)).find("it lists 4097, and at most 4096 are read"), std::string::npos);
+}
+
+TEST(T1, ValuesThatMeanTheSameAreOne) {
+    const T1 t1 = t1_from_text(with(R"({"Name": "a", "Values": [1, 1.0, true, 2, 0.5, "1"]})", ""), "t1.json");
+    EXPECT_EQ(t1.parameters[0].values, (std::vector<Value>{std::int64_t{1}, std::int64_t{2}, 0.5, std::string{"1"}}));
+}
+
+TEST(T1, RefusesNamesAndValuesThatCannotBeMeant) {
+    EXPECT_NE(refusal_of_t1(with(R"({"Name": "true", "Values": [1, 2]})", "")).find("'true' means something else"),
+              std::string::npos);
+    EXPECT_NE(refusal_of_t1(with(R"({"Name": "a", "Type": "uint", "Values": [-1]})", ""))
+                  .find("-1 is below 0, and its Type is uint"),
+              std::string::npos);
 }
 
 TEST(T1, SaysWhatIsNoJsonAtAll) {

@@ -37,5 +37,20 @@ TEST_F(ReplayCommandLine, AnUnknownStrategyIsMetWithThoseThereAre) {
     EXPECT_NE(far.err.find("; the strategies are guided, "), std::string::npos) << far.err;
 }
 
+TEST_F(ReplayCommandLine, RecordsThatAreNotOfTheKernelElsewhereAreMetWithAWarning) {
+    const auto record = [](std::string kernel, std::string device) {
+        return "# kernel: " + kernel + "\n# device: " + device +
+               "\n# values A: 1 2\nA,time_ms,sd_ms,cost_ms,status\n1,1,,,ok\n2,2,,,ok\n";
+    };
+    write("here.csv", record("gemm", "V100"));
+    write("there.csv", record("gemm", "A100"));
+    write("other.csv", record("conv", "A100"));
+    const std::string words = "replay here.csv --seeds 1 --evaluations 10 --with ";
+    EXPECT_EQ(run(words + "there.csv").err, "");
+    EXPECT_NE(run(words + "here.csv").err.find("warning: what is searched for is known"), std::string::npos);
+    EXPECT_NE(run(words + "other.csv").err.find("a record of the kernel 'conv' is taken for one of 'gemm'"),
+              std::string::npos);
+}
+
 }  // namespace
 }  // namespace autotune

@@ -15,8 +15,10 @@ namespace autotune {
 namespace {
 
 constexpr int json_levels_at_most = 64;
+/// A value takes some hundred bytes of memory, and may take two of the file.
+constexpr std::size_t json_values_at_most = std::size_t{1} << 24;
 
-Error unreadable(const std::string& message) { return Error{Error::Kind::usage, message}; }
+Error unreadable(const std::string& message) { return Error{Error::Kind::usage, message, foreign_help}; }
 
 std::string place(std::string_view text, std::size_t at) {
     const std::string_view before = text.substr(0, std::min(at, text.size()));
@@ -25,10 +27,12 @@ std::string place(std::string_view text, std::size_t at) {
     return fmt::format("{}:{}", line, before.size() - (start == std::string_view::npos ? 0 : start + 1) + 1);
 }
 
-/// Looked at beforehand: the parser's own callback goes over all earlier members at the end of each.
-bool too_deep(std::string_view text) {
+/// What of a text is beyond the limits; empty: nothing. Looked at beforehand: the parser's own callback goes over all
+/// earlier members at the end of each.
+std::string excess(std::string_view text) {
     int level = 0;
     bool quoted = false;
+    std::size_t values = 0;
     for (std::size_t i = 0; i < text.size(); ++i) {
         const char c = text[i];
         if (quoted && c == '\\')
@@ -36,11 +40,13 @@ bool too_deep(std::string_view text) {
         else if (c == '"')
             quoted = !quoted;
         else if (!quoted && (c == '[' || c == '{') && ++level > json_levels_at_most)
-            return true;
+            return fmt::format("nested more than {} levels deep", json_levels_at_most);
         else if (!quoted && (c == ']' || c == '}'))
             --level;
+        if (!quoted && (c == ',' || c == '[' || c == '{') && ++values > json_values_at_most)
+            return fmt::format("holds more than {} values", json_values_at_most);
     }
-    return false;
+    return {};
 }
 
 /// What people hand over in place of JSON, by its first bytes; empty: none of that.
@@ -97,7 +103,7 @@ std::string foreign_text(const std::filesystem::path& path) {
 ForeignJson json_from_text(std::string_view text, const std::string& file) {
     if (const std::string_view other = other_format(text); !other.empty())
         throw unreadable(fmt::format("{}: not JSON: {}", file, other));
-    if (too_deep(text)) throw unreadable(fmt::format("{}: nested more than {} levels deep", file, json_levels_at_most));
+    if (const std::string beyond = excess(text); !beyond.empty()) throw unreadable(fmt::format("{}: {}", file, beyond));
     try {
         return ForeignJson::parse(text);
     } catch (const ForeignJson::parse_error& error) {

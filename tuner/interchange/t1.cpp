@@ -78,7 +78,8 @@ public:
 
 private:
     [[noreturn]] void refuse(const std::string& where, const std::string& what) const {
-        throw Error{Error::Kind::usage, fmt::format("{}: {}{}{}", file_, where, where.empty() ? "" : ": ", what)};
+        throw Error{Error::Kind::usage, fmt::format("{}: {}{}{}", file_, where, where.empty() ? "" : ": ", what),
+                    foreign_help};
     }
 
     const ForeignJson& member(const ForeignJson& object, const char* name, const std::string& where) const {
@@ -94,6 +95,11 @@ private:
         const std::string numbered = fmt::format("TuningParameters[{}]", i);
         const ForeignJson& name = member(json, "Name", numbered);
         if (!name.is_string() || !is_word(name.get<std::string>())) refuse(numbered, "its Name is no word");
+        static constexpr std::string_view taken[] = {"and", "or",   "not",   "in",   "if",   "else",
+                                                     "for", "true", "false", "True", "False"};
+        if (std::ranges::find(taken, name.get<std::string>()) != std::end(taken))
+            refuse(numbered, fmt::format("'{}' means something else in conditions, and names no parameter",
+                                         name.get<std::string>()));
         Parameter parameter{.name = name.get<std::string>(), .values = {}, .fallback = {}, .about = {}};
         const std::string where = fmt::format("parameter '{}'", parameter.name);
         if (std::ranges::find(out_.parameters, parameter.name, &Parameter::name) != out_.parameters.end())
@@ -103,7 +109,7 @@ private:
         std::set<Value> seen;
         for (Value& value : values) {
             value = typed(std::move(value), type, where);
-            if (seen.insert(value).second) parameter.values.push_back(std::move(value));
+            if (seen.insert(meant(value)).second) parameter.values.push_back(std::move(value));
         }
         if (parameter.values.empty()) refuse(where, "it has no value");
         if (json.contains("Default")) {
@@ -117,6 +123,15 @@ private:
                                                  wanted ? to_text(*wanted) : "there is", parameter.name));
         }
         out_.parameters.push_back(std::move(parameter));
+    }
+
+    /// Equal for values that mean the same: 1, 1.0 and true.
+    static Value meant(const Value& value) {
+        if (const auto* flag = std::get_if<bool>(&value)) return std::int64_t{*flag};
+        const auto* real = std::get_if<double>(&value);
+        if (real != nullptr && std::abs(*real) < 0x1p53 && std::trunc(*real) == *real)
+            return static_cast<std::int64_t>(*real);
+        return value;
     }
 
     static bool is_word(const std::string& name) {
@@ -175,6 +190,8 @@ private:
                     refuse(where, fmt::format("{} is no integer, and its Type is {}", to_text(value), type));
                 value = static_cast<std::int64_t>(*real);
             }
+            if (type == "uint" && std::get<std::int64_t>(value) < 0)
+                refuse(where, fmt::format("{} is below 0, and its Type is uint", to_text(value)));
         }
         return value;
     }

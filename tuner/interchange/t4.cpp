@@ -59,7 +59,8 @@ public:
 
 private:
     [[noreturn]] void refuse(const std::string& where, const std::string& what) const {
-        throw Error{Error::Kind::usage, fmt::format("{}: {}{}{}", file_, where, where.empty() ? "" : ": ", what)};
+        throw Error{Error::Kind::usage, fmt::format("{}: {}{}{}", file_, where, where.empty() ? "" : ": ", what),
+                    foreign_help};
     }
 
     static std::string text_or_nothing(const ForeignJson& object, const char* name) {
