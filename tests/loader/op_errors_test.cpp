@@ -182,6 +182,10 @@ cpp = "scale.cpp"
      R"t(x.toml:8:1: a field of the problem cannot be called 'not': that is a word of expressions
   8 | not = { text = true, default = "" }
     | ^~~)t"},
+    {"ParameterNamedAsTheKernelInResults", good_op, "ORDER = {", "variant = {",
+     R"t(x.toml:47:1: a parameter cannot be called 'variant': that is what results call the kernel of a config
+  47 | variant = { values = ["up", "down"], default = "up" }
+     | ^~~~~~~)t"},
     {"ChoicesOfTwoKinds", good_op, R"t(one_of = ["f32", "f16"])t", R"t(one_of = ["f32", 16])t",
      R"t(x.toml:6:28: the choices of a field are of one kind
   6 | dtype = { one_of = ["f32", 16], default = "f32" }

@@ -90,6 +90,7 @@ void Names::check_free(Use use, const std::string& name, const Node& node) const
     if (is_limit(name) || name == "blocks_per_sm") taken_by("a limit of the device");
     for (const std::string_view word : {"and", "or", "not", "in", "true", "false"})
         if (name == word) taken_by("a word of expressions");
+    if (use == use_parameter && name == "variant") taken_by("what results call the kernel of a config");
     const auto taken = global_.find(name);
     if (taken != global_.end() && !(use == use_tensor && taken->second == use_field))
         refuse(use, node, fmt::format("'{}' is {} already; each name stands for one thing", name, one(taken->second)));
