@@ -25,6 +25,9 @@ void Failures::learn() {
     if (fitted_ && static_cast<double>(ended_.size()) >= grown * static_cast<double>(fitted_at_)) {
         forget_oldest();
         fitted_at_ = ended_.size();
+        // From the typical covariance each time: failures have no noise, so that steps without end lead to lengths
+        // without end, and a model that trusts one neighbour alone.
+        surrogate_->set({.length = std::vector<double>(features_.columns.size(), 0)});
         surrogate_->fit(failed_, failure_steps);
     }
     surrogate_->solve(failed_);
@@ -36,11 +39,10 @@ double Failures::works(std::size_t config) const noexcept {
 }
 
 void Failures::forget_oldest() {
-    if (ended_.size() > ended_at_most) {
-        const auto excess = static_cast<std::ptrdiff_t>(ended_.size() - ended_at_most);
-        ended_.erase(ended_.begin(), ended_.begin() + excess);
-        failed_.erase(failed_.begin(), failed_.begin() + excess);
-    }
+    if (ended_.size() <= ended_at_most) return;
+    const auto excess = static_cast<std::ptrdiff_t>(ended_.size() - ended_at_most);
+    ended_.erase(ended_.begin(), ended_.begin() + excess);
+    failed_.erase(failed_.begin(), failed_.begin() + excess);
     surrogate_->observe_only(std::vector{ended_});
 }
 
