@@ -2,23 +2,20 @@
 //
 //   search_bench --spaces DIR [--strategies a,b] [--seeds 50] [--evaluations 400] [--only TEXT] [--jobs N]
 //                [--leave-one-out]
-//   search_bench --made-up [--strategies a,b] [--evaluations 200]
+//   search_bench --made-up ...                 three small spaces, made up, where there are no recorded ones
 //
 // Prints per space, then over all: optimum/best after 10 to 400 evaluations, evaluations to within 5 % and 1 %, and the
-// score of docs/search.md, for which random search gets 0. Searches run on --jobs threads; all that is printed but the
-// time for a config is the same whatever their number. --made-up says what a config costs a strategy on spaces of 10^5
-// and 10^7 configs, where nothing but the strategy takes time.
+// score of docs/search.md, for which random search gets about 0. Searches run on --jobs threads; all that is printed
+// but the time for a config is the same whatever their number.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +23,7 @@
 #include <vector>
 
 #include "autotune/error.h"
+#include "tests/support/made_up_space.h"
 #include "tuner/replay/replay.h"
 #include "tuner/replay/transfer.h"
 
@@ -49,17 +47,35 @@ std::vector<std::string> listed(const std::string& text) {
     return names;
 }
 
+/// Smooth with a switch, the same with two fifths that fail, and rugged.
+std::vector<RecordedSpace> made_up_spaces() {
+    std::vector<RecordedSpace> spaces;
+    spaces.push_back(made_up_space(valley, "ABC", "smooth"));
+    spaces.push_back(
+        made_up_space([](int a, int b, int c) { return a >= 8 && a < 15 ? -1 : valley(a, b, c); }, "ABC", "failing"));
+    spaces.push_back(
+        made_up_space([](int a, int b, int c) { return valley(a, b, c) * (1 + 0.05 * ((a * 7 + b * 5 + c * 3) % 4)); },
+                      "ABC", "rugged"));
+    return spaces;
+}
+
+/// Those in which anything works, by name.
 std::vector<RecordedSpace> read_spaces(const std::string& folder) {
+    std::error_code failure;
     std::vector<std::filesystem::path> files;
-    std::error_code failed;
-    const std::filesystem::directory_iterator all{folder, failed};
-    if (failed)
-        throw Error{Error::Kind::usage, fmt::format("'{}' is no folder of spaces: {}", folder, failed.message())};
-    for (const auto& entry : all)
+    for (const auto& entry : std::filesystem::directory_iterator{folder, failure})
         if (entry.path().string().ends_with(".csv.gz")) files.push_back(entry.path());
+    if (failure)
+        throw Error{Error::Kind::usage, fmt::format("the folder '{}' cannot be read: {}", folder, failure.message())};
     std::ranges::sort(files);
     std::vector<RecordedSpace> spaces;
-    for (const auto& file : files) spaces.push_back(RecordedSpace::read(file));
+    for (const auto& file : files) {
+        RecordedSpace space = RecordedSpace::read(file);
+        if (space.sorted_us().empty())
+            fmt::print(stderr, "{} is left out: no config of it works\n", file.string());
+        else
+            spaces.push_back(std::move(space));
+    }
     if (spaces.empty()) throw Error{Error::Kind::usage, fmt::format("there is no .csv.gz in '{}'", folder)};
     return spaces;
 }
@@ -124,9 +140,12 @@ void run_all(std::vector<Contestant>& contestants, const std::vector<RecordedSpa
 
 std::string row(const std::string& name, const ReplayFigures& f) {
     constexpr std::size_t tenth = 3;  // after 100 evaluations
-    std::string text = fmt::format("{:<30}{:>7.3f}", name, f.score.value_or(0));
-    for (const double mean : f.mean) text += fmt::format("{:>7.3f}", mean);
-    text += fmt::format("{:>7.3f}", tenth < f.worst_tenth.size() ? f.worst_tenth[tenth] : 0);
+    const auto share = [](bool known, double value) {
+        return known ? fmt::format("{:>7.3f}", value) : fmt::format("{:>7}", "-");
+    };
+    std::string text = fmt::format("{:<30}{}", name, share(f.score.has_value(), f.score.value_or(0)));
+    for (const double mean : f.mean) text += share(true, mean);
+    text += tenth < f.worst_tenth.size() ? share(true, f.worst_tenth[tenth]) : share(false, 0);
     text += fmt::format("{:>7.2f}{:>7.2f}", f.within_5pct.share, f.within_1pct.share);
     const auto count = [](const std::optional<double>& e) { return e ? fmt::format("{:.0f}", *e) : std::string{"-"}; };
     text += fmt::format("{:>7}{:>7}{:>7}{:>7}", count(f.within_5pct.median), count(f.within_5pct.p90),
@@ -134,6 +153,7 @@ std::string row(const std::string& name, const ReplayFigures& f) {
     return text + fmt::format("{:>8.3f}{:>9.3f}", f.failed_share, f.ask_ms);
 }
 
+/// Over all spaces; the score over those that have one.
 ReplayFigures averaged(const std::vector<ReplayFigures>& all) {
     ReplayFigures sum = all.front();
     const auto count = static_cast<double>(all.size());
@@ -141,17 +161,18 @@ ReplayFigures averaged(const std::vector<ReplayFigures>& all) {
     sum.failed_share = sum.ask_ms = 0;
     std::ranges::fill(sum.mean, 0);
     std::ranges::fill(sum.worst_tenth, 0);
-    double score = 0;
+    double score = 0, scored = 0;
     for (const ReplayFigures& one : all) {
         for (std::size_t i = 0; i < sum.mean.size(); ++i) sum.mean[i] += one.mean[i] / count;
         for (std::size_t i = 0; i < sum.mean.size(); ++i) sum.worst_tenth[i] += one.worst_tenth[i] / count;
-        score += one.score.value_or(0) / count;
+        score += one.score.value_or(0);
+        scored += one.score.has_value();
         sum.within_5pct.share += one.within_5pct.share / count;
         sum.within_1pct.share += one.within_1pct.share / count;
         sum.failed_share += one.failed_share / count;
         sum.ask_ms = std::max(sum.ask_ms, one.ask_ms);
     }
-    sum.score = score;
+    sum.score = scored > 0 ? std::optional{score / scored} : std::nullopt;
     return sum;
 }
 
@@ -213,7 +234,7 @@ std::optional<Knowledge> transfer_to(const RecordedSpace& space, const std::vect
 }
 
 int run(const Options& options) {
-    std::vector<RecordedSpace> spaces = read_spaces(options.spaces);
+    std::vector<RecordedSpace> spaces = options.made_up ? made_up_spaces() : read_spaces(options.spaces);
     std::vector<std::optional<Knowledge>> knowledge;
     std::vector<bool> left_out;
     for (const RecordedSpace& space : spaces) {  // what is known of one does not depend on --only
@@ -246,68 +267,6 @@ int run(const Options& options) {
     return 0;
 }
 
-/// A space of ten values to the power of `parameters`, some of them powers of two.
-Op made_up(std::size_t parameters) {
-    Op op;
-    op.name = "made_up";
-    Variant variant{.name = "made_up", .source = "made_up.cu", .entry = "made_up"};
-    for (std::size_t p = 0; p < parameters; ++p) {
-        Parameter parameter{.name = fmt::format("P{}", p)};
-        for (std::int64_t i = 0; i < 10; ++i) parameter.values.emplace_back(p % 2 ? std::int64_t{1} << i : i + 1);
-        variant.parameters.push_back(std::move(parameter));
-    }
-    op.variants.push_back(std::move(variant));
-    return op;
-}
-
-/// A bowl whose axes depend on each other, and a twelfth of it fails.
-Outcome made_up_outcome(const Space& space, std::size_t number) {
-    const Space::Row row = space.row(number);
-    double sum = 0;
-    for (std::size_t p = 0; p < row.size(); ++p) {
-        const double off = row[p] - 6 + (p > 0 ? 0.4 * (row[p - 1] - 6.0) : 0);
-        sum += off * off;
-    }
-    if ((row[0] + row[1]) % 12 == 11) return {.ending = Ending::launch_failed};
-    return {.ending = Ending::timed, .time_us = 100 * std::exp(0.02 * sum)};
-}
-
-/// What a config costs each strategy, by how many were observed before it.
-int time_asks(const Options& options) {
-    for (const std::size_t parameters : {5, 7}) {
-        const Op op = made_up(parameters);
-        const Instance instance = Instance::make(op, {}, DeviceLimits{});
-        const Space space = Space::make(instance);
-        fmt::print("{} configs: ms a config\n{:<14}{:>10}{:>10}{:>10}{:>16}{:>10}\n", space.size(), "strategy",
-                   "median", "90 %", "most", "median of last", "best");
-        for (const StrategyEntry* entry : chosen(options)) {
-            if (entry->name == "exhaustive") continue;
-            const auto strategy = entry->make(space, 1);
-            std::vector<double> ms;
-            double best_us = std::numeric_limits<double>::infinity();
-            while (ms.size() < options.evaluations) {
-                const auto begin = std::chrono::steady_clock::now();
-                const std::vector<std::size_t> asked = strategy->ask(1);
-                if (asked.empty()) break;
-                const Outcome outcome = made_up_outcome(space, asked.front());
-                if (outcome.ok()) best_us = std::min(best_us, outcome.time_us);
-                strategy->tell(asked.front(), outcome);
-                ms.push_back(
-                    std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
-            }
-            if (ms.empty()) continue;
-            std::vector<double> last{ms.end() - static_cast<std::ptrdiff_t>(std::min<std::size_t>(20, ms.size())),
-                                     ms.end()};
-            std::ranges::sort(ms);
-            std::ranges::sort(last);
-            fmt::print("{:<14}{:>10.2f}{:>10.2f}{:>10.2f}{:>16.2f}{:>10.1f}\n", entry->name, ms[ms.size() / 2],
-                       ms[ms.size() * 9 / 10], ms.back(), last[last.size() / 2], best_us);
-            std::fflush(stdout);
-        }
-    }
-    return 0;
-}
-
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -322,7 +281,7 @@ int main(int count, char** arguments) {
     app.add_option("--jobs", options.jobs, "searches at once; default: one a core");
     app.add_flag("--leave-one-out", options.leave_one_out,
                  "first of all, guided where it knows the other devices' records of each kernel");
-    app.add_flag("--made-up", options.made_up, "what a config costs on spaces of 10^5 and 10^7 configs");
+    app.add_flag("--made-up", options.made_up, "three small spaces, made up");
     app.add_option("--window", options.window, "configs asked for at once")->check(CLI::PositiveNumber);
     try {
         app.parse(count, arguments);
@@ -330,8 +289,8 @@ int main(int count, char** arguments) {
         return app.exit(e) == 0 ? 0 : exit_code(Error::Kind::usage);
     }
     try {
-        if (options.made_up) return time_asks(options);
-        if (options.spaces.empty()) throw Error{Error::Kind::usage, "--spaces DIR or --made-up says what is searched"};
+        if (options.spaces.empty() != options.made_up)
+            throw Error{Error::Kind::usage, "one of --spaces DIR and --made-up says what is searched"};
         return run(options);
     } catch (const Error& e) {
         fmt::print(stderr, "error: {}\n", e.what());

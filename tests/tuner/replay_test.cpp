@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -14,46 +13,13 @@
 #include <set>
 #include <string>
 
+#include "tests/support/made_up_space.h"
 #include "tuner/replay/replay_bench.h"
 #include "tuner/replay/transfer.h"
 #include "tuner/tune.h"
 
 namespace autotune {
 namespace {
-
-using Times = std::function<double(int a, int b, int c)>;
-
-/// A space of 16 x 12 x 2 configs, those with a + b = 20 left out; a time below 0 fails. The parameters stand in the
-/// order of `names`.
-RecordedSpace made_up(const Times& time_ms, const std::string& names = "ABC", const std::string& device = "one") {
-    std::string text = "# kernel: toy\n# device: " + device + "\n";
-    const std::map<char, int> counts{{'A', 16}, {'B', 12}, {'C', 2}};
-    for (const char name : names) {
-        text += std::string{"# values "} + name + ":";
-        for (int i = 0; i < counts.at(name); ++i) text += " " + std::to_string(i);
-        text += "\n";
-    }
-    for (const char name : names) text += std::string{name} + ",";
-    text += "time_ms,sd_ms,cost_ms,status\n";
-    for (int a = 0; a < 16; ++a)
-        for (int b = 0; b < 12; ++b)
-            for (int c = 0; c < 2; ++c) {
-                if (a + b == 20) continue;
-                const std::map<char, int> values{{'A', a}, {'B', b}, {'C', c}};
-                for (const char name : names) text += std::to_string(values.at(name)) + ",";
-                const double time = time_ms(a, b, c);
-                char number[40];
-                std::snprintf(number, sizeof number, "%.17g", time);
-                text += time < 0 ? std::string{"error,,,failed\n"} : std::string{number} + ",,,ok\n";
-            }
-    return RecordedSpace::parse(text, "toy");
-}
-
-/// Narrow, with a switch that moves its bottom.
-double valley(int a, int b, int c) {
-    const double x = a - (c ? 11 : 4), y = b - 0.5 * a - 2;
-    return std::exp(0.05 * x * x + 0.2 * y * y) + 0.3 * c;
-}
 
 std::vector<ReplayRun> runs_of(const RecordedSpace& space, const std::string& strategy, std::size_t seeds,
                                std::size_t evaluations) {
@@ -82,7 +48,7 @@ std::vector<std::string> sequence(const RecordedSpace& space, std::size_t count,
 }
 
 TEST(Replay, CountsWorkingConfigsAndFailuresApart) {
-    const RecordedSpace space = made_up([](int a, int b, int) { return a == 3 ? -1.0 : 1.0 + a + b; });
+    const RecordedSpace space = made_up_space([](int a, int b, int) { return a == 3 ? -1.0 : 1.0 + a + b; });
     const ReplayRun run = replay(space, *strategy_named("exhaustive")->make(space.space(), 1), 1'000'000);
     EXPECT_EQ(run.best_us.size(), space.sorted_us().size());
     EXPECT_EQ(run.failed, 24u);
@@ -90,7 +56,7 @@ TEST(Replay, CountsWorkingConfigsAndFailuresApart) {
 }
 
 TEST(Replay, RandomSearchScoresZeroAndTheOptimumAtOnceOne) {
-    const RecordedSpace space = made_up(valley);
+    const RecordedSpace space = made_up_space(valley);
     const auto score = performance_score(space, runs_of(space, "random", 300, 300), 300);
     ASSERT_TRUE(score.has_value());
     EXPECT_NEAR(*score, 0, 0.08);
@@ -99,7 +65,7 @@ TEST(Replay, RandomSearchScoresZeroAndTheOptimumAtOnceOne) {
 }
 
 TEST(Replay, FiguresAreThoseOfItsRuns) {
-    const RecordedSpace space = made_up(valley);
+    const RecordedSpace space = made_up_space(valley);
     const double best = space.optimum_us();
     std::vector<ReplayRun> runs(10, ReplayRun{.best_us = std::vector<double>(25, best * 2)});
     for (std::size_t i = 0; i < 5; ++i) std::fill(runs[i].best_us.begin() + 10, runs[i].best_us.end(), best);
@@ -126,7 +92,7 @@ TEST(Replay, SpacesTooSmallOrFlatToTellHaveNoScore) {
 }
 
 TEST(Replay, TuneSearchesARecordAsItWouldADevice) {
-    const RecordedSpace space = made_up(valley);
+    const RecordedSpace space = made_up_space(valley);
     ReplayBench bench{space};
     const Tuning tuning = tune(bench, space.instance(), {.strategy = "exhaustive"});
     ASSERT_TRUE(tuning.best.has_value());
@@ -135,7 +101,7 @@ TEST(Replay, TuneSearchesARecordAsItWouldADevice) {
 }
 
 TEST(Guided, NeedsFarFewerEvaluationsThanRandomSearch) {
-    const RecordedSpace space = made_up(valley);
+    const RecordedSpace space = made_up_space(valley);
     const ReplayFigures guided = figures_of(space, runs_of(space, "guided", 10, 50), 50);
     const ReplayFigures random = figures_of(space, runs_of(space, "random", 10, 50), 50);
     EXPECT_GT(guided.mean[2], 0.97);
@@ -143,19 +109,19 @@ TEST(Guided, NeedsFarFewerEvaluationsThanRandomSearch) {
 }
 
 TEST(Guided, DoesTheSameWhateverTheOrderOfTheParameters) {
-    EXPECT_EQ(sequence(made_up(valley), 60), sequence(made_up(valley, "CAB"), 60));
+    EXPECT_EQ(sequence(made_up_space(valley), 60), sequence(made_up_space(valley, "CAB"), 60));
 }
 
 TEST(Guided, DoesTheSameWhateverTheUnitOfTime) {
     const auto in_other_unit = [](int a, int b, int c) { return valley(a, b, c) * 1024; };
-    EXPECT_EQ(sequence(made_up(valley), 60), sequence(made_up(in_other_unit), 60));
+    EXPECT_EQ(sequence(made_up_space(valley), 60), sequence(made_up_space(in_other_unit), 60));
 }
 
 TEST(Guided, AsksForABatchWithoutRepeatsAndInTheSameOrderEachTime) {
-    const std::vector<std::string> asked = sequence(made_up(valley), 96, 32);
+    const std::vector<std::string> asked = sequence(made_up_space(valley), 96, 32);
     EXPECT_EQ(std::set<std::string>(asked.begin(), asked.end()).size(), asked.size());
-    EXPECT_EQ(asked, sequence(made_up(valley), 96, 32));
-    EXPECT_NE(asked, sequence(made_up(valley), 96, 32, 4));
+    EXPECT_EQ(asked, sequence(made_up_space(valley), 96, 32));
+    EXPECT_NE(asked, sequence(made_up_space(valley), 96, 32, 4));
 }
 
 // Goal: whatever shape the failing part of a space has, few trials are spent on it.
@@ -168,7 +134,7 @@ TEST(Guided, LearnsWhereConfigsFail) {
         {"a product", [](int a, int b, int) { return (a + 1) * (b + 1) > 48; }}};
     for (const auto& [name, fails] : failing) {
         const RecordedSpace space =
-            made_up([&](int a, int b, int c) { return fails(a, b, c) ? -1.0 : valley(a, b, c); });
+            made_up_space([&](int a, int b, int c) { return fails(a, b, c) ? -1.0 : valley(a, b, c); });
         const auto failed_share = [&](const std::string& strategy) {
             return figures_of(space, runs_of(space, strategy, 10, 30), 30).failed_share;
         };
@@ -177,7 +143,7 @@ TEST(Guided, LearnsWhereConfigsFail) {
 }
 
 TEST(Guided, TimesThatAreNoneAreFailures) {
-    const RecordedSpace space = made_up(valley);
+    const RecordedSpace space = made_up_space(valley);
     for (const double time_us : {std::nan(""), 0.0, -1.0, std::numeric_limits<double>::infinity()}) {
         const auto strategy = strategy_named("guided")->make(space.space(), 1);
         std::set<std::size_t> asked;
@@ -191,8 +157,8 @@ TEST(Guided, TimesThatAreNoneAreFailures) {
 }
 
 TEST(Transfer, TheFirstConfigsAreTheOtherDevicesBestAndASimilarOneIsFoundAtOnce) {
-    const RecordedSpace here = made_up(valley, "ABC", "here");
-    const RecordedSpace like = made_up([](int a, int b, int c) { return 3 * valley(a, b, c); }, "BCA", "like");
+    const RecordedSpace here = made_up_space(valley, "ABC", "here");
+    const RecordedSpace like = made_up_space([](int a, int b, int c) { return 3 * valley(a, b, c); }, "BCA", "like");
     const std::vector<const RecordedSpace*> records{&like};
     const Knowledge knowledge = transfer(here.space(), records);
     EXPECT_EQ(knowledge.first.size(), transferred_first);
@@ -201,8 +167,9 @@ TEST(Transfer, TheFirstConfigsAreTheOtherDevicesBestAndASimilarOneIsFoundAtOnce)
 }
 
 TEST(Transfer, ADeviceThatIsNothingAlikeIsForgottenInTime) {
-    const RecordedSpace here = made_up(valley, "ABC", "here");
-    const RecordedSpace unlike = made_up([](int a, int b, int c) { return 1 / valley(a, b, c); }, "ABC", "unlike");
+    const RecordedSpace here = made_up_space(valley, "ABC", "here");
+    const RecordedSpace unlike =
+        made_up_space([](int a, int b, int c) { return 1 / valley(a, b, c); }, "ABC", "unlike");
     const std::vector<const RecordedSpace*> records{&unlike};
     const Knowledge knowledge = transfer(here.space(), records);
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
@@ -212,8 +179,8 @@ TEST(Transfer, ADeviceThatIsNothingAlikeIsForgottenInTime) {
 }
 
 TEST(Transfer, TheFirstTenAreOfTheOtherDevicesBestAndTheRestIsFree) {
-    const RecordedSpace here = made_up(valley, "ABC", "here");
-    const RecordedSpace other = made_up([](int a, int b, int c) { return valley(15 - a, b, c); }, "ABC", "other");
+    const RecordedSpace here = made_up_space(valley, "ABC", "here");
+    const RecordedSpace other = made_up_space([](int a, int b, int c) { return valley(15 - a, b, c); }, "ABC", "other");
     const std::vector<const RecordedSpace*> records{&other};
     const Knowledge knowledge = transfer(here.space(), records);
     EXPECT_EQ(knowledge.among.size(), transferred_of_each);
@@ -236,18 +203,18 @@ TEST(Transfer, TheFirstTenAreOfTheOtherDevicesBestAndTheRestIsFree) {
 }
 
 TEST(Transfer, WhatIsKnownElsewhereIsTriedThoughAllOfItFailsHere) {
-    const RecordedSpace other = made_up(valley, "ABC", "other");
+    const RecordedSpace other = made_up_space(valley, "ABC", "other");
     const double known = other.sorted_us()[transferred_of_each];
     const RecordedSpace here =
-        made_up([&](int a, int b, int c) { return 1000 * valley(a, b, c) <= known ? -1 : valley(15 - a, b, c); }, "ABC",
-                "here");
+        made_up_space([&](int a, int b, int c) { return 1000 * valley(a, b, c) <= known ? -1 : valley(15 - a, b, c); },
+                      "ABC", "here");
     const std::vector<const RecordedSpace*> records{&other};
     const ReplayRun run = replay(here, *make_guided_by(here.space(), 1, transfer(here.space(), records)), 150);
     EXPECT_EQ(run.best_us.size(), 150u);
     EXPECT_EQ(run.best_us.back(), here.optimum_us());
 }
 
-// Ten seeds a space: docs/search.md has the figures of fifty.
+// Five seeds a space, which take a quarter of a minute of a core: docs/search.md has the figures of fifty.
 TEST(RecordedSpaces, TheDefaultStrategyIsAheadOfWhatIsPublished) {
     const char* folder = std::getenv("AUTOTUNE_RECORDED_SPACES");
     if (!folder) GTEST_SKIP() << "AUTOTUNE_RECORDED_SPACES names no folder with recorded spaces";
@@ -255,7 +222,7 @@ TEST(RecordedSpaces, TheDefaultStrategyIsAheadOfWhatIsPublished) {
     for (const auto& entry : std::filesystem::directory_iterator{folder}) {
         if (!entry.path().string().ends_with(".csv.gz")) continue;
         const RecordedSpace space = RecordedSpace::read(entry.path());
-        const ReplayFigures figures = figures_of(space, runs_of(space, TuneOptions{}.strategy, 10, 100), 100);
+        const ReplayFigures figures = figures_of(space, runs_of(space, TuneOptions{}.strategy, 5, 100), 100);
         at_50 += figures.mean[2];
         at_100 += figures.mean[3];
         score += figures.score.value_or(0);
