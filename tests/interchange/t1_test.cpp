@@ -94,6 +94,10 @@ TEST(T1, SaysWhatIsWrongAndWhere) {
     EXPECT_NE(refusal_of_t1(with("", "")).find("lists no parameter"), std::string::npos);
     const std::string a = R"({"Name": "a", "Type": "int", "Values": "[1, 2]"})";
     EXPECT_NE(refusal_of_t1(with(a + "," + a, "")).find("parameter 'a': it is there twice"), std::string::npos);
+    std::string many;
+    for (int i = 0; i < 65; ++i)
+        many += fmt::format(R"({}{{"Name": "p{}", "Type": "int", "Values": "[1]"}})", i ? "," : "", i);
+    EXPECT_NE(refusal_of_t1(with(many, "")).find("it lists 65 parameters, and at most 64 are read"), std::string::npos);
     EXPECT_NE(refusal_of_t1(with(R"({"Name": "a", "Type": "int", "Values": "[]"})", "")).find("no value"),
               std::string::npos);
     EXPECT_NE(refusal_of_t1(with(R"({"Name": "a", "Type": "int", "Values": "[1,"})", "")).find("column"),

@@ -154,6 +154,10 @@ TEST(T4, SaysWhatIsWrongAndWhere) {
     EXPECT_NE(refusal_of_results(R"({"results": [{"configuration": {"x": 1}}, {"configuration": {"y": 1}}]})")
                   .find("results[1]: there is no 'x'"),
               std::string::npos);
+    EXPECT_NE(
+        refusal_of_results(R"({"results": [{"configuration": {"x": 1, "y": 1}}, {"configuration": {"a": 1, "x": 1}}]})")
+            .find("results[1]: there is 'a', which the first has not"),
+        std::string::npos);
     EXPECT_NE(refusal_of_results(R"({"results": [{"configuration": {"x": 1}, "invalidity": "odd"}]})").find("'odd'"),
               std::string::npos);
     EXPECT_NE(refusal_of_results(R"({"metadata": {"timeunit": "hours"}, "results": []})").find("'hours' is no unit"),
@@ -186,6 +190,15 @@ TEST(T4, TrialsOfSeveralVariantsAreOneTable) {
     EXPECT_EQ(to_text(measured.configs[1].values[1].second), "none");
     EXPECT_EQ(measured.configs[1].values[2].second, Value{std::int64_t{2}});
     EXPECT_EQ(measurements_from_text(t4_text(measured.configs), "t4.json").configs.size(), 2U);
+}
+
+// As the square of their number they would take minutes.
+TEST(T4, ConfigurationsOfManyParametersAreReadInTimeToo) {
+    std::string config;
+    for (int i = 0; i < 100'000; ++i) config += fmt::format("{}\"p{}\": 1", i ? "," : "", i);
+    const std::string result = "{\"configuration\": {" + config + "}, \"invalidity\": \"runtime\"}";
+    EXPECT_EQ(measurements_from_text("{\"results\": [" + result + "," + result + "]}", "t4.json").parameters.size(),
+              100'000U);
 }
 
 TEST(T4, ATrialOfOursSaysHowItEnded) {
