@@ -15,18 +15,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "autotune/error.h"
 #include "device/identity.h"
+#include "tuner/interchange/measured_space.h"
 #include "tuner/loader/user_ops.h"
 #include "tuner/model/op_set.h"
 #include "tuner/replay/recorded_space.h"
@@ -189,7 +188,7 @@ private:
         near.resize(std::min(most, near.size()));
         fmt::print("{:6.1f} s    {} configs tried, {} timed{}\n", elapsed_s(), trials.size(), timed,
                    near.empty() ? std::string{} : fmt::format(", the fastest {:.2f} us", near.front().first));
-        if (!options_.records.empty()) keep_record(one, instance, trials);
+        if (!options_.records.empty()) keep_record(one, trials);
         return tuning;
     }
 
@@ -281,54 +280,23 @@ private:
                            each);
     }
 
-    /// In the form of docs/search.md: the variant is one more parameter, and what it lacks is 'none'.
-    void keep_record(const Case& one, const Instance& instance, const std::vector<Trial>& trials) {
-        std::vector<std::string> names{"variant"};
-        std::map<std::string, std::vector<std::string>> values;
-        const auto value_of = [](const Config& config, const std::string& name) -> std::string {
-            if (name == "variant") return config.variant;
-            for (const auto& [key, value] : config.values)
-                if (key == name) return to_text(value);
-            return "none";
-        };
-        for (const Trial& trial : trials)
-            for (const auto& [name, value] : trial.config.values)
-                if (std::ranges::find(names, name) == names.end()) names.push_back(name);
-        std::string rows;
+    /// As a space that replays search: the variant is one more parameter, and what it lacks is 'none'. A config that
+    /// was dropped early has what it takes at least as its time.
+    void keep_record(const Case& one, const std::vector<Trial>& trials) {
+        Measurements measured{.kernel = one.name, .device = device_};
+        std::ranges::replace(measured.device, ' ', '_');
         for (const Trial& trial : trials) {
-            for (const std::string& name : names) {
-                const std::string value = value_of(trial.config, name);
-                if (std::ranges::find(values[name], value) == values[name].end()) values[name].push_back(value);
-                rows += value + ",";
-            }
-            const Outcome& outcome = trial.outcome;
-            const double cost_ms = outcome.compile_ms + outcome.check_ms + outcome.time_ms;
-            if (outcome.time_us > 0)
-                rows += fmt::format("{:.6g},,{:.4g},ok\n", outcome.time_us / 1e3, cost_ms);
-            else
-                rows += fmt::format("error,,{:.4g},{}\n", cost_ms,
-                                    info(outcome.ending).t4 == "compile" ? "compile" : "runtime");
+            MeasuredConfig& config = measured.configs.emplace_back(measured_config(trial.config, trial.outcome, 0));
+            if (trial.outcome.ending == Ending::dropped) config.time_ms = trial.outcome.time_us / 1e3;
         }
-        std::string device = device_;
-        std::ranges::replace(device, ' ', '_');
-        std::string text = fmt::format("# kernel: {}\n# device: {}\n# problem_size: {}\n", one.name, device,
-                                       instance.problem().text());
-        std::string head;
-        for (const std::string& name : names) {
-            std::vector<std::string>& all = values[name];
-            std::ranges::sort(all, {}, [](const std::string& value) {
-                char* end = nullptr;
-                const double number = std::strtod(value.c_str(), &end);
-                return std::pair{*end ? 0.0 : number, value};
-            });
-            text += fmt::format("# values {}: {}\n", name, fmt::join(all, " "));
-            head += name + ",";
-        }
-        text += head + "time_ms,sd_ms,cost_ms,status\n" + rows;
+        even_out(measured);
+        const Op op = op_of_measurements(measured);
+        const Space space = Space::make(Instance::make(op, {}, DeviceLimits{}));
+        const std::string text = recorded_text(space, measured_space(space, measured, one.name), measured.device);
         RecordedSpace::parse(text, one.name);  // what is kept can be searched again
         std::filesystem::create_directories(options_.records);
         const std::filesystem::path file =
-            std::filesystem::path{options_.records} / (one.name + "__" + device + ".csv");
+            std::filesystem::path{options_.records} / (one.name + "__" + measured.device + ".csv");
         std::ofstream out{file};
         out << text;
         if (!out.flush()) throw Error{Error::Kind::store, fmt::format("'{}' could not be written", file.string())};
