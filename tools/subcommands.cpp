@@ -14,7 +14,7 @@ constexpr std::array<Subcommand, 15> table{{
      all_of_a_problem | takes_store | takes_search | takes_prior | takes_misses, run_tune},
     {"ops", "the ops there are, their fields and variants", "autotune ops softmax", takes_op | takes_show, run_ops},
     {"space", "the configs of a problem, and what excludes the others",
-     "autotune space gemm m=4096,n=4096,k=4096,dtype=bf16", all_of_a_problem | takes_search | takes_t1, run_space},
+     "autotune space gemm m=4096,n=4096,k=4096,dtype=bf16", all_of_a_problem | takes_t1, run_space},
     {"query", "what the database knows", "autotune query softmax --as cpp",
      takes_op | takes_gpu | takes_store | takes_query, run_query},
     {"why", "why a config was chosen, or how a trial ended", "autotune why softmax rows=30000,cols=4096,dtype=bf16",
