@@ -64,6 +64,20 @@ TEST(Replay, RandomSearchScoresZeroAndTheOptimumAtOnceOne) {
     EXPECT_NEAR(*performance_score(space, std::vector<ReplayRun>(3, perfect), 300), 1, 1e-12);
 }
 
+// Goal: the score is the published formula's, step by step.
+// Method: nine configs of 9 to 1 ms. The median is 5, so budgets go from 1, as 5 of 9 are worse than 4.96, to below 4,
+// as 8 are worse than 1.2; random search is at 4 and 2 ms, and after 3 at the optimum, where nothing is left to
+// compare. Two runs at ranks 3 and 1, then 3 and 0: the mean ranks, 2 and the even neighbour of 1.5, are those of 3 ms.
+TEST(Replay, ScoresAWorkedExampleAsTheFormulaDoes) {
+    std::string text = "# values A: 1 2 3 4 5 6 7 8 9\nA,time_ms,sd_ms,cost_ms,status\n";
+    for (int i = 1; i <= 9; ++i) text += std::to_string(i) + "," + std::to_string(i) + ",,,ok\n";
+    const RecordedSpace space = RecordedSpace::parse(text, "toy");
+    const std::vector<ReplayRun> runs{{.best_us = {4000, 4000, 4000}}, {.best_us = {2000, 1000, 1000}}};
+    const double after_one = (3.0 - 4.0) / (1.0 - 4.0), after_two = (3.0 - 2.0) / (1.0 - 2.0);
+    EXPECT_DOUBLE_EQ(performance_score(space, runs, 400).value(), (after_one + after_two) / 2);
+    EXPECT_DOUBLE_EQ(performance_score(space, runs, 1).value(), after_one) << "of one evaluation";
+}
+
 TEST(Replay, FiguresAreThoseOfItsRuns) {
     const RecordedSpace space = made_up_space(valley);
     const double best = space.optimum_us();
