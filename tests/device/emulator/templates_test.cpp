@@ -47,6 +47,42 @@ TEST_P(Templates, EachVariantIsRightAndClean) {
     EXPECT_GT(tried, 0);
 }
 
+// Goal: what depends on where a row starts, or on which tiles are waited for, is right in other configs than the default.
+// Method: transposes of tiles of each slant, scans and uniques over more than 1024 tiles, whose sets and groups all fill.
+TEST(TemplateConfigs, AreRightWhereRowsStartAnywhereAndTilesWait) {
+    if (const std::string trouble = no_compiler(); !trouble.empty()) GTEST_SKIP() << trouble;
+    const auto number = [](std::int64_t n) { return Value{n}; };
+    const auto text = [](const char* s) { return Value{std::string{s}}; };
+    const Fields odd{{"rows", number(131)}, {"cols", number(67)}, {"batch", number(2)}, {"dtype", text("bf16")}};
+    const Fields bytes{{"rows", number(101)}, {"cols", number(133)}, {"dtype", text("u8")}};
+    const Fields words{{"rows", number(70)}, {"cols", number(33)}, {"dtype", text("f32")}};
+    struct Picked {
+        const char* op;
+        Fields problem;
+        const char* config;
+    };
+    const Picked picked[] = {
+        {"transpose", odd, "ragged UNIT=2 TILE_R=64 TILE_C=32 THREADS=256 EDGE=64 DOWN=false"},
+        {"transpose", odd, "ragged UNIT=2 TILE_R=32 TILE_C=64 THREADS=256 EDGE=16 DOWN=true"},
+        {"transpose", bytes, "ragged UNIT=1 TILE_R=128 TILE_C=64 THREADS=512 EDGE=64 DOWN=true"},
+        {"transpose", words, "ragged UNIT=4 TILE_R=64 TILE_C=32 THREADS=512 EDGE=128 DOWN=true"},
+        {"scan", {{"n", number(600001)}, {"dtype", text("i32")}}, "tiles THREADS=128 VEC=2 UNROLL=2"},
+        {"unique",
+         {{"n", number(300001)}, {"distinct", number(100000)}, {"dtype", text("i64")}},
+         "tiles THREADS=128 VEC=1 UNROLL=2"},
+    };
+    for (const Picked& one : picked) {
+        TemplateRun run{"sm_90", one.op, one.problem};
+        const Config config = config_from_text(one.config);
+        const auto objection = run.instance().objection(config);
+        ASSERT_FALSE(objection) << one.op << " " << one.config;
+        const Outcome outcome = run.trial(config);
+        EXPECT_TRUE(outcome.ok()) << one.op << " " << one.config << ": " << info(outcome.ending).words << ": "
+                                  << outcome.reason << "\n"
+                                  << outcome.log;
+    }
+}
+
 std::vector<Case> cases() {
     std::vector<Case> all;
     const auto number = [](std::int64_t n) { return Value{n}; };
@@ -98,6 +134,7 @@ std::vector<Case> cases() {
             {"argreduce", {{"outer", number(1)}, {"n", number(70001)}, {"kind", text("argmin")}}},
             {"transpose", {{"batch", number(2)}, {"rows", number(70)}, {"cols", number(136)}}},
             {"transpose", {{"rows", number(67)}, {"cols", number(33)}}},
+            {"transpose", {{"rows", number(133)}, {"cols", number(131)}}},
             {"permute", {{"d0", number(2)}, {"d1", number(5)}, {"d2", number(7)}, {"d3", number(24)}}},
             {"permute",
              {{"d0", number(2)}, {"d1", number(5)}, {"d2", number(9)}, {"d3", number(16)}, {"order", number(312)}}},
@@ -115,6 +152,7 @@ std::vector<Case> cases() {
              {{"tokens", number(3)}, {"dim", number(20)}, {"rot", number(12)}, {"convention", text("interleaved")}}},
             {"scan", {{"rows", number(3)}, {"n", number(1001)}}},
             {"scan", {{"rows", number(1)}, {"n", number(9001)}, {"exclusive", true}}},
+            {"scan", {{"rows", number(2)}, {"n", number(100004)}}},
             {"histogram", {{"n", number(10007)}, {"bins", number(7)}}},
             {"histogram", {{"n", number(5003)}, {"bins", number(9001)}}},
             {"unique", {{"n", number(9001)}, {"distinct", number(500)}}},
