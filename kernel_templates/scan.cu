@@ -58,7 +58,7 @@ struct Tile {
                static_cast<int>(threadIdx.x % 32) * VEC;
     }
 
-    __device__ __forceinline__ void load(const T* x, long long length, Sum* slots) {
+    __device__ __forceinline__ void load(const T* x, int length, Sum* slots) {
         Vec<T, VEC> raw[UNROLL];
 #pragma unroll
         for (int i = 0; i < UNROLL; ++i) {
@@ -87,7 +87,7 @@ struct Tile {
         warp = scan_warps<warps>(so_far, slots);
     }
 
-    __device__ __forceinline__ void store(T* y, long long length, Sum before) const {
+    __device__ __forceinline__ void store(T* y, int length, Sum before) const {
         before += warp.before;
 #pragma unroll
         for (int i = 0; i < UNROLL; ++i) {
@@ -113,8 +113,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan_rows(const T* x, T* y
     int turn = 0;
     for (long long first = 0; first < n; first += tile_size, turn ^= 1) {
         Tile tile;
-        tile.load(x + first, n - first, slots[turn]);
-        tile.store(y + first, n - first, before);
+        const int length = static_cast<int>(min(static_cast<long long>(tile_size), n - first));
+        tile.load(x + first, length, slots[turn]);
+        tile.store(y + first, length, before);
         before += tile.warp.all;
     }
 }
@@ -126,7 +127,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     __shared__ Sum slots[warps];
     T* const staged = reinterpret_cast<T*>(shared_words);
     const unsigned row = blockIdx.x / tiles, number = blockIdx.x % tiles;
-    const long long first = static_cast<long long>(number) * tile_size, length = n - first;
+    const long long first = static_cast<long long>(number) * tile_size;
+    const int length = static_cast<int>(min(static_cast<long long>(tile_size), n - first));
     stage_tile<VEC, UNROLL>(staged, x + row * n + first, length);
 
     // 1. The sums of the lanes before this one, a vector at a time, then those of warps and tiles.

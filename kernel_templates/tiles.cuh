@@ -149,7 +149,7 @@ __device__ __forceinline__ int tile_column(int i) {
 
 /// A thread's part of a tile of `length` elements; beyond these are zeros.
 template <int VEC, int UNROLL, class T>
-__device__ __forceinline__ void stage_tile(T* to, const T* from, long long length) {
+__device__ __forceinline__ void stage_tile(T* to, const T* from, int length) {
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
         const int c = tile_column<VEC, UNROLL>(i);
