@@ -83,7 +83,8 @@ __device__ __forceinline__ float as_bf16(float a) { return to_float(from_float<_
 
 // ---- Where a thread's elements are.
 
-/// N neighbours of a row, of which those from `first` on and before `count` exist: none where `count` is 0.
+/// N neighbours of a row, of which those from `first` on and before `count` exist: none where `count` is 0 or less, all
+/// where it is N or more.
 /// Their row is `below` rows under `top`, which is the same for all of a thread's that lie in one column.
 struct Site {
     long long batch, row, col, top, below;
@@ -95,18 +96,13 @@ struct Extents {
     long long batch, rows, cols;
 };
 
-template <int N>
-__device__ __forceinline__ int clamped(int count) {
-    return count < 0 ? 0 : count < N ? count : N;
-}
-
 /// The thread's `item`-th vector where all tensors are packed: y is one row.
 template <int THREADS, int N, int ITEMS>
 __device__ __forceinline__ Site site_of_row(const Extents& y, int item) {
     const long long start = (static_cast<long long>(blockIdx.x) * (ITEMS * THREADS) + threadIdx.x) * N;
     constexpr long long most = ITEMS * THREADS * N;
     const int left = static_cast<int>(min(most, y.batch * y.rows * y.cols - start));
-    return {0, 0, start + item * (THREADS * N), 0, 0, 0, clamped<N>(left - item * (THREADS * N))};
+    return {0, 0, start + item * (THREADS * N), 0, 0, 0, left - item * (THREADS * N)};
 }
 
 /// At the row `item` * APART below `top`, unless that is beyond the last.
@@ -127,7 +123,7 @@ __device__ __forceinline__ Site site_of_tile(const Extents& y, int item) {
     const unsigned down = blockIdx.x / across;
     const long long top = static_cast<long long>(down) * (BY * ITEMS) + threadIdx.y;
     const long long col = (static_cast<long long>(blockIdx.x - down * across) * BX + threadIdx.x) * N;
-    const int count = clamped<N>(static_cast<int>(min(static_cast<long long>(N), y.cols - col)));
+    const int count = static_cast<int>(min(static_cast<long long>(N), y.cols - col));
     return site_below<BY, ITEMS, ONE_BATCH>(y, top, col, 0, count, item);
 }
 
@@ -143,7 +139,7 @@ __device__ __forceinline__ Site site_of_ragged(const Extents& y, const T* data, 
     const int past = static_cast<int>(reinterpret_cast<unsigned long long>(data + top * row_stride) / sizeof(T) % step);
     const long long col = (static_cast<long long>(blockIdx.x - down * across) * BX + threadIdx.x) * N - past;
     const int first = col < 0 ? static_cast<int>(-col) : 0;
-    const int count = first < N ? clamped<N>(static_cast<int>(min(static_cast<long long>(N), y.cols - col))) : 0;
+    const int count = first < N ? static_cast<int>(min(static_cast<long long>(N), y.cols - col)) : 0;
     return site_below<step, ITEMS, ONE_BATCH>(y, top, col, first, count, item);
 }
 
@@ -166,13 +162,13 @@ struct Operand {
     template <int N, bool WHOLE, bool RAGGED, bool STREAM>
     __device__ __forceinline__ Pieces<T, N> load(const Site& at) const {
         Pieces<T, N> raw;
-        if (at.count == 0) return raw;
+        if (at.count <= 0) return raw;
         const T* from = data + (ONE_BATCH ? 0 : at.batch * batch_stride) + (ONE_ROW ? 0 : at.top * row_stride) +
                         (ONE_COL ? 0 : at.col) + (ONE_ROW ? 0 : at.below * row_stride);
         constexpr int size = Pieces<T, N>::size;
         if constexpr (ONE_COL) {
             raw.piece[0].lane[0] = *from;
-        } else if (WHOLE || (at.count == N && (!RAGGED || (at.first == 0 && is_aligned<size>(from))))) {
+        } else if (WHOLE || (at.count >= N && (!RAGGED || (at.first == 0 && is_aligned<size>(from))))) {
 #pragma unroll
             for (int i = 0; i < N / size; ++i) {
                 if constexpr (ONE_BATCH || ONE_ROW)
@@ -217,10 +213,10 @@ struct Result {
 
     template <int N, bool WHOLE, bool STREAM>
     __device__ __forceinline__ void store(const Site& at, const float (&x)[N]) const {
-        if (at.count == 0) return;
+        if (at.count <= 0) return;
         T* to = data + at.batch * batch_stride + at.top * row_stride + at.col + at.below * row_stride;
         constexpr int size = Pieces<T, N>::size;
-        if (WHOLE || (at.count == N && at.first == 0)) {
+        if (WHOLE || (at.count >= N && at.first == 0)) {
 #pragma unroll
             for (int i = 0; i < N / size; ++i) {
                 float part[size];

@@ -2,8 +2,7 @@
 //
 // x, y     T, packed, [rows, n]; y may be x. Floats are summed as floats, whole numbers wrap around
 // launch   scan_rows   grid = rows, block = THREADS: a block takes a row, tile by tile
-//          scan_tiles  grid = rows * ceil(n / tile), block = THREADS, a tile of dynamic shared memory: a block a tile,
-//                      which waits for those before it;
+//          scan_tiles  grid = rows * ceil(n / tile), block = THREADS: a block a tile, which waits for those before it;
 //                      sums: [rows, tiles], totals: [rows, tiles / 32 + 1] and prefixes: [rows, tiles / 1024 + 1] words,
 //                      all 0 at first
 // needs    n % VEC == 0 or rows == 1, x and y aligned to VEC elements
@@ -38,13 +37,32 @@ __device__ __forceinline__ float to_sum(__nv_bfloat16 x) { return to_float(x); }
 __device__ __forceinline__ int to_sum(int x) { return x; }
 using Sum = decltype(to_sum(T{}));
 
-template <class X>
-__device__ __forceinline__ X from_sum(float x) {
-    return from_float<X>(x);
+__device__ __forceinline__ void to_sums(const Vec<int, VEC>& v, int (&x)[VEC]) {
+#pragma unroll
+    for (int j = 0; j < VEC; ++j) x[j] = v.lane[j];
 }
 template <class X>
-__device__ __forceinline__ X from_sum(int x) {
-    return x;
+__device__ __forceinline__ void to_sums(const Vec<X, VEC>& v, float (&x)[VEC]) {
+    to_floats(v, x);
+}
+template <class X>
+__device__ __forceinline__ Vec<X, VEC> from_sums(const float (&x)[VEC]) {
+    return from_floats<X>(x);
+}
+template <class X>
+__device__ __forceinline__ Vec<int, VEC> from_sums(const int (&x)[VEC]) {
+    Vec<int, VEC> v;
+#pragma unroll
+    for (int j = 0; j < VEC; ++j) v.lane[j] = x[j];
+    return v;
+}
+
+/// What was made of `v` before is not kept for later: its floats would take twice the registers of 16-bit elements.
+__device__ __forceinline__ void take_apart_again(Vec<T, VEC>& v) {
+    if constexpr (sizeof(T) == 2 && VEC >= 2) {
+#pragma unroll
+        for (int k = 0; k < VEC / 2; ++k) asm volatile("" : "+r"(reinterpret_cast<unsigned*>(&v)[k]));
+    }
 }
 
 /// A tile of `length` elements, each thread's turned into their sums from its warp's first element on; `before` is the
@@ -53,31 +71,20 @@ struct Tile {
     Sum value[UNROLL][VEC];
     LaneScan<Sum> warp;
 
-    static __device__ __forceinline__ int column(int i) {
-        return (static_cast<int>(threadIdx.x / 32) * UNROLL + i) * (32 * VEC) +
-               static_cast<int>(threadIdx.x % 32) * VEC;
-    }
+    static __device__ __forceinline__ int column(int i) { return tile_column<VEC, UNROLL>(i); }
 
     __device__ __forceinline__ void load(const T* x, int length, Sum* slots) {
         Vec<T, VEC> raw[UNROLL];
-#pragma unroll
-        for (int i = 0; i < UNROLL; ++i) {
-            if (column(i) + VEC <= length) {
-                raw[i] = load_once<VEC>(x + column(i));
-            } else {
-#pragma unroll
-                for (int j = 0; j < VEC; ++j) raw[i].lane[j] = column(i) + j < length ? x[column(i) + j] : T{};
-            }
-        }
+        load_tile<VEC, UNROLL>(raw, x, length);
         Sum so_far{};
 #pragma unroll
         for (int i = 0; i < UNROLL; ++i) {
-            Sum mine{};
+            Sum mine{}, x_of[VEC];
+            to_sums(raw[i], x_of);
 #pragma unroll
             for (int j = 0; j < VEC; ++j) {
-                const Sum element = to_sum(raw[i].lane[j]);
-                value[i][j] = EXCLUSIVE ? mine : mine + element;
-                mine += element;
+                value[i][j] = EXCLUSIVE ? mine : mine + x_of[j];
+                mine += x_of[j];
             }
             const LaneScan<Sum> lanes = scan_lanes(mine);
 #pragma unroll
@@ -91,9 +98,10 @@ struct Tile {
         before += warp.before;
 #pragma unroll
         for (int i = 0; i < UNROLL; ++i) {
-            Vec<T, VEC> made;
+            Sum y_of[VEC];
 #pragma unroll
-            for (int j = 0; j < VEC; ++j) made.lane[j] = from_sum<T>(before + value[i][j]);
+            for (int j = 0; j < VEC; ++j) y_of[j] = before + value[i][j];
+            const Vec<T, VEC> made = from_sums<T>(y_of);
             if (column(i) + VEC <= length) {
                 store_once(y + column(i), made);
             } else {
@@ -123,22 +131,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan_rows(const T* x, T* y
 extern "C" __global__ void __launch_bounds__(THREADS)
     scan_tiles(const T* x, T* y, long long n, unsigned tiles, Published* sums, Published* totals,
                Published* prefixes) {
-    extern __shared__ uint4 shared_words[];
     __shared__ Sum slots[warps];
-    T* const staged = reinterpret_cast<T*>(shared_words);
     const unsigned row = blockIdx.x / tiles, number = blockIdx.x % tiles;
     const long long first = static_cast<long long>(number) * tile_size;
     const int length = static_cast<int>(min(static_cast<long long>(tile_size), n - first));
-    stage_tile<VEC, UNROLL>(staged, x + row * n + first, length);
+    Vec<T, VEC> raw[UNROLL];
+    load_tile<VEC, UNROLL>(raw, x + row * n + first, length);
 
     // 1. The sums of the lanes before this one, a vector at a time, then those of warps and tiles.
     Sum before[UNROLL], so_far{};
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
-        const Vec<T, VEC> v = load<VEC>(staged + tile_column<VEC, UNROLL>(i));
-        Sum mine{};
+        Sum mine{}, x_of[VEC];
+        to_sums(raw[i], x_of);
 #pragma unroll
-        for (int j = 0; j < VEC; ++j) mine += to_sum(v.lane[j]);
+        for (int j = 0; j < VEC; ++j) mine += x_of[j];
         const LaneScan<Sum> lanes = scan_lanes(mine);
         before[i] = so_far + lanes.before;
         so_far += lanes.all;
@@ -154,15 +161,16 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
         const int c = tile_column<VEC, UNROLL>(i);
-        const Vec<T, VEC> v = load<VEC>(staged + c);
-        Sum running = below + before[i];
-        Vec<T, VEC> made;
+        Sum running = below + before[i], x_of[VEC], y_of[VEC];
+        take_apart_again(raw[i]);
+        to_sums(raw[i], x_of);
 #pragma unroll
         for (int j = 0; j < VEC; ++j) {
-            const Sum through = running + to_sum(v.lane[j]);
-            made.lane[j] = from_sum<T>(EXCLUSIVE ? running : through);
+            const Sum through = running + x_of[j];
+            y_of[j] = EXCLUSIVE ? running : through;
             running = through;
         }
+        const Vec<T, VEC> made = from_sums<T>(y_of);
         if (c + VEC <= length) {
             store_once(y + c, made);
         } else {

@@ -112,34 +112,7 @@ __device__ __forceinline__ V before_tile(Published* sums, Published* totals, Pub
     return answer;
 }
 
-// ---- Tiles that wait in shared memory, where they take no registers. Each thread reads what it put there itself.
-
-/// Copies `bytes` of 1, 2, 4, 8 or 16, asynchronously where the device can: staged_all() waits.
-template <int bytes>
-__device__ __forceinline__ void stage(void* to, const void* from) {
-#if __CUDA_ARCH__ >= 800
-    if constexpr (bytes == 16) {
-        asm volatile(
-            "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
-            "l"(__cvta_generic_to_global(from))
-            : "memory");
-        return;
-    } else if constexpr (bytes >= 4) {
-        asm volatile(
-            "cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
-            "l"(__cvta_generic_to_global(from)), "n"(bytes)
-            : "memory");
-        return;
-    }
-#endif
-    *static_cast<Word<bytes>*>(to) = *static_cast<const Word<bytes>*>(from);
-}
-
-__device__ __forceinline__ void staged_all() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
+// ---- Tiles that wait in registers.
 
 /// Where a thread's vector `i` of VEC elements lies in a tile: a warp has UNROLL * 32 * VEC neighbours.
 template <int VEC, int UNROLL>
@@ -147,20 +120,20 @@ __device__ __forceinline__ int tile_column(int i) {
     return (static_cast<int>(threadIdx.x / 32) * UNROLL + i) * (32 * VEC) + static_cast<int>(threadIdx.x % 32) * VEC;
 }
 
-/// A thread's part of a tile of `length` elements; beyond these are zeros.
+/// A thread's part of a tile of `length` elements; beyond these are zeros. All loads are issued before the first is
+/// used.
 template <int VEC, int UNROLL, class T>
-__device__ __forceinline__ void stage_tile(T* to, const T* from, int length) {
+__device__ __forceinline__ void load_tile(Vec<T, VEC> (&to)[UNROLL], const T* from, int length) {
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
         const int c = tile_column<VEC, UNROLL>(i);
         if (c + VEC <= length) {
-            stage<VEC * sizeof(T)>(to + c, from + c);
+            to[i] = load_once<VEC>(from + c);
         } else {
 #pragma unroll
-            for (int j = 0; j < VEC; ++j) to[c + j] = c + j < length ? from[c + j] : T{};
+            for (int j = 0; j < VEC; ++j) to[i].lane[j] = c + j < length ? from[c + j] : T{};
         }
     }
-    staged_all();
 }
 
 #endif

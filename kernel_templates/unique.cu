@@ -64,19 +64,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int lane = static_cast<int>(threadIdx.x % 32);
     x += first;
 
-    // 1. All loads are issued before the first is used. The last lane has the element before the warp's, too.
+    // 1. The last lane has the element before the warp's, too.
     Vec<T, VEC> v[UNROLL];
-#pragma unroll
-    for (int i = 0; i < UNROLL; ++i) {
-        const int c = tile_column<VEC, UNROLL>(i);
-        if (c + VEC <= length) {
-            v[i] = load_once<VEC>(x + c);
-        } else {
-#pragma unroll
-            for (int j = 0; j < VEC; ++j)
-                if (c + j < length) v[i].lane[j] = x[c + j];
-        }
-    }
+    load_tile<VEC, UNROLL>(v, x, length);
     const int start = tile_column<VEC, UNROLL>(0) - lane * VEC;  // of the warp
     Element previous{};
     if (lane == 31 && start < length && first + start > 0) previous = x[start - 1];
