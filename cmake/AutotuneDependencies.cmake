@@ -52,6 +52,11 @@ endif()
 add_library(autotune_cuda_headers INTERFACE)
 target_include_directories(autotune_cuda_headers SYSTEM INTERFACE ${AUTOTUNE_CUDA_HEADERS})
 
+# NVRTC of the wheels, for what runs outside the build folder: programs in it find these wheels by themselves. Empty where
+# a toolkit is used.
+file(GLOB AUTOTUNE_WHEEL_NVRTC ${PROJECT_SOURCE_DIR}/build/cuda/lib/python3*/site-packages/nvidia/cu13/lib
+  ${PROJECT_BINARY_DIR}/cuda/lib/python3*/site-packages/nvidia/cu13/lib)
+list(SUBLIST AUTOTUNE_WHEEL_NVRTC 0 1 AUTOTUNE_WHEEL_NVRTC)
 if(AUTOTUNE_TESTS)
   find_package(GTest REQUIRED)
   include(GoogleTest)
