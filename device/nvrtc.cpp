@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -43,6 +44,36 @@ std::vector<fs::path> wheel_folders() {
     return found;
 }
 
+/// The `nvidia` folders of what pip installed: into the environment that is active, for this user, for the machine.
+std::vector<fs::path> pip_folders() {
+    std::vector<fs::path> roots;
+    for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"})
+        if (const std::string folder = environment(name); !folder.empty()) roots.emplace_back(folder);
+    if (const std::string home = environment("HOME"); !home.empty()) roots.push_back(fs::path{home} / ".local");
+    roots.emplace_back("/usr/local");
+    std::vector<fs::path> found;
+    std::error_code error;
+    for (const fs::path& root : roots)
+        for (const fs::directory_entry& python : fs::directory_iterator{root / "lib", error}) {
+            if (!python.path().filename().string().starts_with("python3")) continue;
+            for (const char* packages : {"site-packages", "dist-packages"})
+                if (const fs::path folder = python.path() / packages / "nvidia"; fs::is_directory(folder, error))
+                    found.push_back(folder);
+        }
+    return found;
+}
+
+/// The wheels of CUDA 13 share the folder cu13, those of 12 have one each.
+std::vector<fs::path> pip_parts(std::string_view part_of_12, std::string_view folder) {
+    std::vector<fs::path> found;
+    for (const fs::path& nvidia : pip_folders()) {
+        for (int major = newest_major; major > oldest_major; --major)
+            found.push_back(nvidia / fmt::format("cu{}", major) / folder);
+        found.push_back(nvidia / part_of_12 / folder);
+    }
+    return found;
+}
+
 /// libnvrtc.so.13, .12 ... in a folder; newest first, then without a number.
 std::vector<std::string> libraries_in(const fs::path& folder) {
     std::vector<std::string> found;
@@ -60,22 +91,6 @@ std::vector<std::string> toolkit_folders() {
     for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
         if (std::string folder = environment(name); !folder.empty()) found.push_back(std::move(folder));
     return found;
-}
-
-std::vector<std::string> candidates() {
-    std::vector<std::string> files;
-    const auto add = [&](const fs::path& folder) {
-        for (std::string& file : libraries_in(folder)) files.push_back(std::move(file));
-    };
-    for (const fs::path& wheel : wheel_folders()) add(wheel / "lib");
-    for (const std::string& toolkit : toolkit_folders()) {
-        add(fs::path{toolkit} / "lib64");
-        add(fs::path{toolkit} / "lib");
-    }
-    for (int major = newest_major; major >= oldest_major; --major)
-        files.push_back(fmt::format("libnvrtc.so.{}", major));
-    add("/usr/local/cuda/lib64");
-    return files;
 }
 
 /// NVRTC opens libnvrtc-builtins by its bare name; where it lies in no folder of the loader, a copy that is already
@@ -103,11 +118,11 @@ std::optional<SharedLibrary> open_library(std::string& why) {
     }
     for (int major = newest_major; major >= oldest_major; --major)
         if (auto library = SharedLibrary::already_loaded(fmt::format("libnvrtc.so.{}", major))) return library;
-    for (const std::string& file : candidates()) {
+    for (const std::string& file : nvrtc_candidates()) {
         preload_builtins(file);
         if (auto library = SharedLibrary::open(file, why)) return library;
     }
-    why = "NVRTC (libnvrtc.so.12 or .13) was not found";
+    why = "NVRTC (libnvrtc.so.12 or .13) was found neither in a CUDA toolkit nor among pip's packages";
     return std::nullopt;
 }
 
@@ -157,6 +172,23 @@ const OpenedNvrtc& opened_nvrtc() {
 
 }  // namespace
 
+std::vector<std::string> nvrtc_candidates() {
+    std::vector<std::string> files;
+    const auto add = [&](const fs::path& folder) {
+        for (std::string& file : libraries_in(folder)) files.push_back(std::move(file));
+    };
+    for (const fs::path& wheel : wheel_folders()) add(wheel / "lib");
+    for (const std::string& toolkit : toolkit_folders()) {
+        add(fs::path{toolkit} / "lib64");
+        add(fs::path{toolkit} / "lib");
+    }
+    for (int major = newest_major; major >= oldest_major; --major)
+        files.push_back(fmt::format("libnvrtc.so.{}", major));
+    add("/usr/local/cuda/lib64");
+    for (const fs::path& folder : pip_parts("cuda_nvrtc", "lib")) add(folder);
+    return files;
+}
+
 const Nvrtc* nvrtc_if_present(std::string* why) noexcept {
     const OpenedNvrtc& once = opened_nvrtc();
     if (once.why.empty()) return &once.nvrtc;
@@ -167,8 +199,7 @@ const Nvrtc* nvrtc_if_present(std::string* why) noexcept {
 const Nvrtc& nvrtc() {
     std::string why;
     if (const Nvrtc* found = nvrtc_if_present(&why)) return *found;
-    throw Error{Error::Kind::compile, fmt::format("there is no compiler here: {}", why),
-                "pip install nvidia-cuda-nvrtc, then set AUTOTUNE_NVRTC to its lib folder"};
+    throw Error{Error::Kind::compile, fmt::format("there is no compiler here: {}", why), how_to_get_nvrtc};
 }
 
 std::vector<std::string> cuda_include_folders() {
@@ -190,6 +221,7 @@ std::vector<std::string> cuda_include_folders() {
     if (constexpr std::string_view built_with = AUTOTUNE_BUILT_WITH_CUDA_INCLUDE; !built_with.empty())
         folders.emplace_back(built_with);
     folders.emplace_back("/usr/local/cuda/include");
+    std::ranges::move(pip_parts("cuda_runtime", "include"), std::back_inserter(folders));
     for (const fs::path& folder : folders) {
         if (!fs::exists(folder / "cuda_fp16.h", error)) continue;
         std::vector<std::string> result{folder.string()};

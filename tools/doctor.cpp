@@ -59,8 +59,7 @@ std::vector<Finding> find_gpus() {
 Finding find_nvrtc() {
     std::string why;
     const Nvrtc* nvrtc = nvrtc_if_present(&why);
-    if (!nvrtc)
-        return {"fail", "NVRTC", why, "install the CUDA toolkit 12.0 or newer, or set AUTOTUNE_NVRTC to libnvrtc.so"};
+    if (!nvrtc) return {"fail", "NVRTC", why, how_to_get_nvrtc};
     return {"ok", "NVRTC", fmt::format("{}.{}, {}", nvrtc->major, nvrtc->minor, nvrtc->path), ""};
 }
 
