@@ -5,6 +5,7 @@
 
 #include "device/occupancy.h"
 #include "tests/worker/bad_op.h"
+#include "tuner/chains/chain_op.h"
 #include "tuner/worker/reference_desk.h"
 
 namespace autotune {
@@ -40,6 +41,18 @@ TEST(Ragged, LeavesOutWhereTheConfigMayNotRun) {
         variant.constraints.push_back({.claim = "n splits into pairs", .holds = Expression::parse("n % 2 == 0")});
     const Instance instance = Instance::make(op, {{"n", std::int64_t{3000}}}, limits());
     EXPECT_THAT(texts(ragged_problems(instance, bad_kernel("good"), 2)), testing::ElementsAre("n=1000"));
+}
+
+TEST(Ragged, VariesWithADimensionThoseThatFollowIt) {
+    const Op op = chain_op("x * scale");
+    const Instance instance = Instance::make(
+        op, {{"rows", std::int64_t{300}}, {"cols", std::int64_t{64}}, {"scale_cols", std::int64_t{1}}}, limits());
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const Instance& near : ragged_problems(instance, instance.default_config(), 2))
+        for (const BoundTensor& tensor : near.tensors())
+            if (tensor.name == "scale") shapes.push_back(tensor.shape);
+    EXPECT_THAT(shapes,
+                testing::IsSupersetOf({std::vector<std::int64_t>{1, 97, 1}, {1, 299, 1}, {1, 301, 1}, {1, 1, 1}}));
 }
 
 TEST(Ragged, PrimesAreFoundFromBelow) {

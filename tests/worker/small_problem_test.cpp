@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "device/occupancy.h"
+#include "tuner/chains/chain_op.h"
 #include "tuner/model/op_set.h"
 #include "tuner/model/space.h"
 
@@ -67,6 +68,18 @@ TEST(SmallProblem, WhatAConfigKeepsBetweenItsLaunchesCounts) {
         scratch += static_cast<double>(one.bytes);
     EXPECT_GT(scratch, 0);
     EXPECT_LE(scratch, 4e6);
+}
+
+// The extents of a chain's inputs are those of y, or 1: none of them can change alone.
+TEST(SmallProblem, ExtentsThatFollowAnotherAreCutWithIt) {
+    const Op op = chain_op("relu(x + bias) * scale");
+    const Instance instance = Instance::make(
+        op, {{"rows", std::int64_t{16384}}, {"cols", std::int64_t{4096}}, {"scale_rows", std::int64_t{1}}}, ampere());
+    const std::optional<Instance> small = small_problem(instance, instance.default_config());
+    ASSERT_TRUE(small);
+    EXPECT_LE(elements_of(*small), 3e5);
+    EXPECT_EQ(*small->problem().find("x_rows"), *small->problem().find("rows"));
+    EXPECT_EQ(*small->problem().find("scale_rows"), Value{std::int64_t{1}});
 }
 
 TEST(SmallProblem, IsRaggedWhereTheConfigAllowsIt) {

@@ -13,8 +13,6 @@
 namespace autotune {
 namespace {
 
-using Fields = std::vector<std::pair<std::string, Value>>;
-
 constexpr double enough_flops = 3e7, enough_elements = 3e5;  // some 0.1 s with every check on
 constexpr double bearable = 20;                              // times that
 /// From large to small, at each scale a prime, then what aligned vectors divide but tiles do not, then a power of two.
@@ -44,11 +42,7 @@ bool same_binaries(const Instance& a, const Instance& b, const Config& config) {
     });
 }
 
-std::optional<Instance> with_extent(const Instance& instance, const Config& config, const std::string& name,
-                                    std::int64_t extent) {
-    Fields fields = given_fields(instance);
-    for (auto& [field, value] : fields)
-        if (field == name) value = extent;
+std::optional<Instance> with_fields(const Instance& instance, const Config& config, const GivenFields& fields) {
     try {
         Instance cut = Instance::make(instance.op(), fields, instance.limits(),
                                       {.scalars = instance.binding().scalars, .align = instance.binding().align});
@@ -56,6 +50,17 @@ std::optional<Instance> with_extent(const Instance& instance, const Config& conf
     } catch (const Error&) {  // no legal problem
     }
     return std::nullopt;
+}
+
+/// With its followers where it cannot change alone.
+std::optional<Instance> with_extent(const Instance& instance, const Config& config, const std::string& name,
+                                    std::int64_t extent) {
+    GivenFields fields = given_fields(instance);
+    for (auto& [field, value] : fields)
+        if (field == name) value = extent;
+    if (std::optional<Instance> alone = with_fields(instance, config, fields)) return alone;
+    const GivenFields together = with_followers(instance, name, extent);
+    return together.empty() ? std::nullopt : with_fields(instance, config, together);
 }
 
 /// The problem with one dim cut to the next smaller extent that makes it less work; nullopt where none does.
