@@ -8,6 +8,7 @@
 
 #include "tools/format.h"
 #include "tools/json_events.h"
+#include "tools/launch_scalars.h"
 #include "tools/version.h"
 #include "tuner/model/printable.h"
 
@@ -56,31 +57,92 @@ std::string cpp_name(const std::string& name) {
 
 std::string dim3(const Dim3& d) { return fmt::format("{}, {}, {}", d.x, d.y, d.z); }
 
-/// The C++ declaration of argument `i` of a launch.
-std::string argument_line(const Instance& instance, const LaunchSequence& sequence, const Argument& argument,
-                          std::size_t i) {
+/// The C++ type that a scalar of a dtype is passed as; a small float by its bits.
+std::string_view cpp_type(DType dtype) {
+    switch (dtype) {
+        case DType::f64:
+            return "double";
+        case DType::f32:
+            return "float";
+        case DType::i64:
+            return "long long";
+        case DType::i32:
+            return "int";
+        case DType::u32:
+            return "unsigned";
+        case DType::i16:
+            return "short";
+        case DType::i8:
+            return "signed char";
+        case DType::f16:
+        case DType::bf16:
+            return "unsigned short";
+        case DType::f8e4m3:
+        case DType::f8e5m2:
+        case DType::u8:
+        case DType::boolean:
+            return "unsigned char";
+    }
+    return "";
+}
+
+/// A launch function as text, with what it is made from.
+struct CppLaunch {
+    const Instance& instance;
+    const LaunchSequence& sequence;
+    const LaunchScalars& scalars;
+    std::size_t number;
+
+    const Launch& launch() const { return sequence.launches[number]; }
+    std::string argument_line(std::size_t i) const;
+    std::string parameters() const;
+    std::string about_scalars() const;
+};
+
+/// The C++ declaration of argument `i`.
+std::string CppLaunch::argument_line(std::size_t i) const {
+    const Argument& argument = launch().arguments[i];
     if (const auto* buffer = std::get_if<BufferArgument>(&argument))
         return fmt::format("    CUdeviceptr a{} = {};\n", i, cpp_name(buffer_name(instance, sequence, buffer->buffer)));
+    if (const ScalarParameter* parameter = scalars.parameter(number, i))
+        return fmt::format("    {} a{} = {};\n", cpp_type(parameter->scalar->dtype), i,
+                           cpp_name(parameter->scalar->name));
     if (const auto* value = std::get_if<ValueArgument>(&argument)) {
         std::string bytes;
         for (std::size_t b = 0; b < value->size; ++b)
             bytes += fmt::format("{}{:#04x}", b ? ", " : "", std::to_integer<int>(value->bytes[b]));
-        return fmt::format("    alignas(8) unsigned char a{}[8] = {{{}}};\n", i, bytes);
+        return fmt::format("    alignas(8) unsigned char a{}[8] = {{{}}};  // {}\n", i, bytes,
+                           one_line(scalars.words(number, i)));
     }
     return fmt::format("    CUtensorMap a{} = {}_map;\n", i,
                        buffer_name(instance, sequence, std::get<TensorMapArgument>(argument).buffer));
 }
 
-/// A declaration of each tensor and scratch buffer, and of each tensor map.
-std::string parameters_of(const Instance& instance, const LaunchSequence& sequence, const Launch& launch) {
+/// A declaration of each tensor and scratch buffer, of each tensor map, and of each scalar.
+std::string CppLaunch::parameters() const {
     std::string text;
     for (const BoundTensor& tensor : instance.tensors())
         text += fmt::format(", [[maybe_unused]] CUdeviceptr {}", cpp_name(tensor.name));
     for (const ScratchBuffer& scratch : sequence.scratch)
         text += fmt::format(", [[maybe_unused]] CUdeviceptr {}", cpp_name(scratch.name));
-    for (const Argument& argument : launch.arguments)
+    for (const Argument& argument : launch().arguments)
         if (const auto* map = std::get_if<TensorMapArgument>(&argument))
             text += fmt::format(", const CUtensorMap& {}_map", buffer_name(instance, sequence, map->buffer));
+    for (const ScalarParameter& parameter : scalars.parameters())
+        text += fmt::format(", [[maybe_unused]] {} {}", cpp_type(parameter.scalar->dtype),
+                            cpp_name(parameter.scalar->name));
+    return text;
+}
+
+std::string CppLaunch::about_scalars() const {
+    std::string text;
+    for (const auto& [scalar, timed_with, fact] : scalars.parameters()) {
+        const bool bits = info(scalar->dtype).floating && info(scalar->dtype).bytes < sizeof(float);
+        text += fmt::format("/// {}: {} of each launch; {} where this was timed.{}\n", cpp_name(scalar->name),
+                            bits ? fmt::format("the bits of an {}", name_of(scalar->dtype)) : "a value",
+                            one_line(to_text(timed_with)),
+                            fact.empty() ? "" : one_line(fmt::format(" It has to keep {}.", fact)));
+    }
     return text;
 }
 
@@ -107,15 +169,15 @@ std::string launch_with_attributes(const Launch& launch) {
     return text + fmt::format("    config.attrs = attributes;\n    config.numAttrs = {};\n", count);
 }
 
-std::string launch_function(const Instance& instance, const LaunchSequence& sequence, const Launch& launch,
-                            std::size_t number) {
+std::string launch_function(const CppLaunch& function) {
+    const Launch& launch = function.launch();
     std::string declared, pointers;
     for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
-        declared += argument_line(instance, sequence, launch.arguments[i], i);
+        declared += function.argument_line(i);
         pointers += fmt::format("{}&a{}", i ? ", " : "", i);
     }
-    std::string text = fmt::format("/// Launch {} of {}, of the kernel {}.\n", number + 1, sequence.launches.size(),
-                                   one_line(launch.entry));
+    std::string text = fmt::format("/// Launch {} of {}, of the kernel {}.\n{}", function.number + 1,
+                                   function.sequence.launches.size(), one_line(launch.entry), function.about_scalars());
     const auto once = [&](std::string_view attribute, std::uint32_t value) {
         text += fmt::format("/// Once for each function: cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_{}, {}).\n",
                             attribute, value);
@@ -124,7 +186,7 @@ std::string launch_function(const Instance& instance, const LaunchSequence& sequ
     if (launch.cluster.x * launch.cluster.y * launch.cluster.z > 8) once("NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1);
     text += fmt::format(
         "inline CUresult launch_{}([[maybe_unused]] CUfunction kernel, [[maybe_unused]] CUstream stream{}) {{\n",
-        number, parameters_of(instance, sequence, launch));
+        function.number, function.parameters());
     text += declared;
     if (!pointers.empty()) text += fmt::format("    void* arguments[] = {{{}}};\n", pointers);
     const std::string_view arguments = pointers.empty() ? "nullptr" : "arguments";
@@ -188,11 +250,20 @@ std::string toml_value(const Value& value) {
     return std::holds_alternative<std::string>(value) ? json_text(std::get<std::string>(value)) : to_text(value);
 }
 
+std::string where_source_is(const Instance& instance) {
+    const Op& op = instance.op();
+    if (!op.folder.empty()) return one_line(fmt::format("It lies in {}.", op.folder));
+    const Value* chain = instance.problem().find("chain");
+    return one_line(fmt::format("autotune ops --show {} prints it and what it includes.",
+                                op.builtin || !chain ? op.name : fmt::format("--chain '{}'", to_text(*chain))));
+}
+
 }  // namespace
 
 std::string record_as_cpp(const Record& record, const Instance& instance) {
     const LaunchSequence sequence = instance.launches(record.config);
     const std::vector<SourceSpec> sources = instance.sources(record.config);
+    const LaunchScalars scalars{instance, record.config};
     std::string text = fmt::format(
         "// {}\n// {}\n// written by autotune {}: autotune query {} --as cpp\n#pragma once\n#include "
         "<cuda.h>\n\nnamespace tuned::{}_{} {{\n\n",
@@ -200,8 +271,8 @@ std::string record_as_cpp(const Record& record, const Instance& instance) {
         identifier(record.problem.text()));
     for (const SourceSpec& source : sources) {
         const std::string suffix = sources.size() == 1 ? "" : "_" + identifier(source.source);
-        text += fmt::format("/// How {} is compiled: nvcc or NVRTC for sm_{}, with these defines in front.\n",
-                            source.source, instance.limits().cc);
+        text += fmt::format("/// How {} is compiled: nvcc or NVRTC for sm_{}, with these defines in front. {}\n",
+                            source.source, instance.limits().cc, where_source_is(instance));
         text += fmt::format("inline constexpr const char* defines{}[] = {{", suffix);
         for (const auto& [name, value] : source.defines)
             text += fmt::format("\n    {},", json_text(fmt::format("-D{}={}", name, value)));
@@ -217,7 +288,7 @@ std::string record_as_cpp(const Record& record, const Instance& instance) {
     for (std::size_t i = 0; i < sequence.launches.size(); ++i) {
         text +=
             fmt::format("\ninline constexpr const char* entry_{} = {};\n", i, json_text(sequence.launches[i].entry));
-        text += launch_function(instance, sequence, sequence.launches[i], i);
+        text += launch_function({instance, sequence, scalars, i});
     }
     return text + "\n}  // namespace\n";
 }

@@ -68,14 +68,14 @@ protected:
         return record_as_cpp(record, instance);
     }
     /// What the header's first launch printed; what the compiler said if it does not compile.
-    std::string launched() const {
+    std::string launched(const std::string& more = "") const {
         const std::string text = header();
         std::ofstream{folder_ / "tuned.h"} << text;
         std::ofstream{folder_ / "cuda.h"} << stand_in;
         const std::size_t name = text.find("namespace tuned::") + 10;
         std::ofstream{folder_ / "main.cpp"} << "#include \"tuned.h\"\nint main() { return "
                                             << text.substr(name, text.find(' ', name) - name)
-                                            << "::launch_0(nullptr, nullptr, 7); }\n";
+                                            << "::launch_0(nullptr, nullptr, 7" << more << "); }\n";
         const std::string in = "cd '" + folder_.string() + "' && ";
         const int status = std::system(
             (in + "c++ -std=c++17 -Wall -Wextra -Werror -I. main.cpp -o main 2> out && ./main > out").c_str());
@@ -107,6 +107,34 @@ TEST_F(AsCpp, LaunchesARepeatedKernelThatOften) {
 TEST_F(AsCpp, LaunchesAKernelWithoutArguments) {
     launch().arguments.clear();
     EXPECT_EQ(launched(), "plain 1 1 1, 32 1 1, 0\n");
+}
+
+TEST_F(AsCpp, TakesScalarsAtEachLaunch) {
+    op_.scalars.push_back({.name = "count", .dtype = DType::i64, .fallback = std::int64_t{5}});
+    launch().arguments.insert(launch().arguments.begin(), {.expression = Expression::parse("count")});
+    EXPECT_EQ(launched(", 42"), "plain 1 1 1, 32 1 1, 0, first 42\n");
+    EXPECT_THAT(header(), testing::HasSubstr("/// count: a value of each launch; 5 where this was timed.\n"));
+}
+
+// Goal: a scalar that cannot change without the problem becoming another one is no parameter; and nothing is settled in
+// silence.
+TEST_F(AsCpp, SaysWhatItSettles) {
+    op_.scalars.push_back({.name = "beta", .dtype = DType::f32, .fallback = 0.0, .check = {0.0}});
+    op_.fields.push_back({.name = "no_c", .kind = Field::Kind::flag, .from = Expression::parse("beta == 0")});
+    launch().arguments.push_back({.expression = Expression::parse("beta")});
+    launch().arguments.push_back({.expression = Expression::parse("f32(beta + 1)")});
+    launch().arguments.push_back({.expression = Expression::parse("i64(n)")});
+    const std::string text = header();
+    EXPECT_THAT(text, testing::HasSubstr("};  // beta = 0, so that no_c = true\n"));
+    EXPECT_THAT(text, testing::HasSubstr("};  // f32(beta + 1), beta = 0, so that no_c = true\n"));
+    EXPECT_THAT(text, testing::HasSubstr("};  // i64(n)\n"));
+    EXPECT_EQ(launched(), "plain 1 1 1, 32 1 1, 0, first 7\n");
+
+    op_.scalars[0].fallback = 0.5;
+    EXPECT_THAT(header(),
+                testing::HasSubstr("/// beta: a value of each launch; 0.5 where this was timed. It has to keep "
+                                   "no_c = false.\n"));
+    EXPECT_EQ(launched(", 0.25f"), "plain 1 1 1, 32 1 1, 0, first 7\n");
 }
 
 TEST_F(AsCpp, TakesTensorsByNamesThatHaveAnotherMeaningThere) {
