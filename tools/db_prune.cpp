@@ -81,7 +81,8 @@ DbRun declare_db_prune(CLI::App& app) {
     auto flags = std::make_shared<PruneFlags>();
     app.add_flag("--trials", flags->trials, "the outcomes of ended searches: a new one tries their configs again");
     app.add_flag("--stale", flags->stale, "records whose sources, space or compiler are others today");
-    app.add_option("--older-than", flags->older_than, "records and outcomes of that age: 90d, 12h, 6w");
+    app.add_option("--older-than", flags->older_than,
+                   "only those of that age (90d, 12h, 6w); alone: records and outcomes");
     app.add_flag("--dry-run", flags->dry_run, "tell what would go, and remove nothing");
     return [flags](const Request& request, Console& console) { return run_db_prune(*flags, request, console); };
 }

@@ -56,6 +56,12 @@ bool is_known(const Today& today, std::string_view op) {
     return std::ranges::any_of(today.templates, [&](const TemplateIdentity& t) { return t.op == op; });
 }
 
+/// Whether rules take what is of that age; `named`: whether their kinds name it. Without kinds age alone decides.
+bool takes(const PruneRules& rules, bool named, bool old) {
+    const bool by_age_alone = !rules.trials && !rules.stale;
+    return (named || (by_age_alone && rules.older_than)) && (!rules.older_than || old);
+}
+
 struct DoomedRecords {
     std::vector<RecordKey> named;    ///< by a rule
     std::vector<RecordKey> damaged;  ///< their keys may be, too
@@ -66,7 +72,7 @@ DoomedRecords doomed_records(Database& tune, const PruneRules& rules, const Toda
         tune, {.with_problem = false}, today,
         [&](const RecordView& view) {
             const bool stale = rules.stale && !view.stale.empty() && is_known(today, view.source->op);
-            if (stale || (rules.older_than && view.tuned_at < before)) doomed.named.push_back(view.id);
+            if (takes(rules, stale, view.tuned_at < before)) doomed.named.push_back(view.id);
         },
         [&](const RecordKey& key) { doomed.damaged.push_back(key); });
     return doomed;
@@ -208,8 +214,9 @@ Pruned Upkeep::prune(const PruneRules& rules, const Today& today, bool dry_run) 
         {
             Query row = db.query("SELECT run, max(ended) FROM trial GROUP BY run");
             while (row.step()) {
-                const bool old = rules.older_than && row.integer(1) < before;
-                if (old || (rules.trials && !unfinished.contains(row.integer(0)))) doomed.push_back(row.integer(0));
+                const bool old = row.integer(1) < before, aged = rules.older_than && old;
+                const bool named = rules.trials && (aged || !unfinished.contains(row.integer(0)));
+                if (takes(rules, named, old)) doomed.push_back(row.integer(0));
             }
         }
         out.trials = 0;

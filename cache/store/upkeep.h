@@ -35,7 +35,8 @@ struct Statistics {
 struct PruneRules {
     bool trials = false;  ///< the outcomes of ended searches: a new search tries their configs again
     bool stale = false;   ///< records of ops that are loaded and whose sources, space or compiler are others today
-    /// Records and outcomes from before this many seconds ago. What is dated in the future stays.
+    /// From before this many seconds ago: of what the other two name, or, alone, all records and outcomes. What is dated
+    /// in the future stays.
     std::optional<std::int64_t> older_than{};
 };
 

@@ -223,6 +223,21 @@ TEST_F(UpkeepOfAFile, AgeIsCountedFromTheClockAndTheFutureStays) {
     EXPECT_EQ(count("record"), 4u);
 }
 
+TEST_F(UpkeepOfAFile, AnAgeNarrowsWhatTheOtherRulesName) {
+    searched(1024, today_s - 100 * day_s);
+    searched(2048, today_s - day_s);
+    Store store = open();
+    const auto would_go = [&](PruneRules rules) {
+        rules.older_than = 90 * day_s;
+        const Pruned gone = Upkeep{store}.prune(rules, changed_sources(), true);
+        return std::pair{gone.records, gone.trials};
+    };
+    EXPECT_EQ(would_go({.trials = true}), (std::pair<std::size_t, std::size_t>{0, 2}));
+    EXPECT_EQ(would_go({.stale = true}), (std::pair<std::size_t, std::size_t>{2, 0}));
+    EXPECT_EQ(would_go({.trials = true, .stale = true}), (std::pair<std::size_t, std::size_t>{2, 2}));
+    EXPECT_EQ(would_go({}), (std::pair<std::size_t, std::size_t>{2, 2}));
+}
+
 TEST_F(UpkeepOfAFile, AClockSetBackMakesNothingOld) {
     searched(1024);
     Store store = open(1000);
@@ -247,7 +262,7 @@ TEST_F(UpkeepOfAFile, ADryRunTellsTheSameAndChangesNothing) {
     Store store = open();
     const std::string before = file_bytes(path()), trials_before = file_bytes(trials_path(path()));
     const std::int64_t generation = store.generation();
-    const PruneRules rules{.stale = true, .older_than = 0};
+    const PruneRules rules{.trials = true, .stale = true};
     const Pruned would = Upkeep{store}.prune(rules, changed_sources(), true);
     EXPECT_EQ(file_bytes(path()), before);
     EXPECT_EQ(file_bytes(trials_path(path())), trials_before);
