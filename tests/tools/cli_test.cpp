@@ -132,7 +132,7 @@ TEST_F(CommandLine, APredictionIsWhatADispatcherWouldLaunchUntilSomethingIsMeasu
 }
 
 TEST_F(CommandLine, APriorIsSaidAndCountsNoTrial) {
-    const Answer r = run("tune softmax rows=64,cols=256,dtype=f32 --gpu emulated:a100 --budget 20s,3 --prior model");
+    const Answer r = run("tune softmax rows=64,cols=256,dtype=f32 --gpu emulated:a100 --budget 60s,3 --prior model");
     EXPECT_EQ(r.code, 0) << r.err;
     EXPECT_NE(r.err.find("predicted as on NVIDIA A100-SXM4-40GB in"), std::string::npos) << r.err;
     EXPECT_NE(r.out.find("; the times are the same model's"), std::string::npos) << r.out;
