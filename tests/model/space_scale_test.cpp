@@ -401,6 +401,9 @@ TEST(Space, ClaimsThatKeepEverythingOpenAreRefusedBeforeTheyTakeTheMemory) {
     std::vector<std::string> tied;
     for (int i = 0; i < 2000; ++i) tied.push_back(fmt::format("P{} + P{} * {} > P{}", i % 20, i % 19, i, i % 17));
     EXPECT_NE(refusal(made_up(20, 32, tied)).find("takes more than 67108864 steps"), std::string::npos);
+    // A state for each value of one parameter, and a row of the other's values for each state.
+    EXPECT_NE(refusal(made_up(3, 65535, {"P0 == P1", "P1 == P2"})).find("takes more than 67108864 steps"),
+              std::string::npos);
 }
 
 TEST(Space, ListsOfValuesBeyondItsLimitAreRefusedByName) {

@@ -119,6 +119,7 @@ std::uint32_t ConditionStates::folded(std::size_t level, const BoundExpression& 
     Level& next = levels_[level];
     const auto [found, added] = next.known.emplace(std::move(key), static_cast<std::uint32_t>(next.asked.size()));
     if (added) {
+        fold_steps_ += next.values;
         next.asked.push_back(asked);
         next.next.resize(next.next.size() + next.values, not_asked);
     }

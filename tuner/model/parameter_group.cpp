@@ -120,7 +120,9 @@ private:
             const auto node = nodes[n];
             for (const Move& move : plan.carried) tuple[move.to] = node[move.from];
             for (std::size_t value = 0; value < values; ++value) {
-                if (const auto broken = moved(plan, node, value, tuple)) {
+                const auto broken = moved(plan, node, value, tuple);
+                if (steps_ > limits_.steps) return false;  // a state may keep a row of 65,535 values
+                if (broken) {
                     group_.rejected[*broken] += paths[n] * below;
                     continue;
                 }
