@@ -2,8 +2,8 @@
 //
 //   ask_bench [--evaluations 200] [STRATEGY ...]
 //
-// One line a strategy: the median, the 90 % quantile and the most of the milliseconds from an ask to the end of its tell,
-// the median of the last twenty, and the best time that was found. Times are those of the core.
+// One line a strategy: the median, the 90 % quantile and the most of the milliseconds from an ask to the end of its
+// tell, the median of the last twenty, and the best time that was found. Times are those of the core.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -91,11 +91,8 @@ void run(const std::vector<std::string>& names, std::size_t evaluations) {
         const Space space = Space::make(Instance::make(op, {}, DeviceLimits{}));
         fmt::print("{} configs: ms a config\n{:<14}{:>10}{:>10}{:>10}{:>16}{:>10}\n", space.size(), "strategy",
                    "median", "90 %", "most", "median of last", "best");
-        for (const std::string& name : names) {
-            const StrategyEntry* entry = strategy_named(name);
-            if (!entry) throw Error{Error::Kind::usage, fmt::format("there is no strategy '{}'", name)};
-            print(name, search(space, *entry->make(space, 1), evaluations));
-        }
+        for (const std::string& name : names)
+            print(name, search(space, *strategy_named(name).make(space, 1), evaluations));
     }
 }
 

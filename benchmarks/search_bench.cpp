@@ -91,11 +91,7 @@ std::vector<const StrategyEntry*> chosen(const Options& options) {
     std::vector<const StrategyEntry*> entries;
     if (options.strategies.empty())
         for (const StrategyEntry& row : strategies()) entries.push_back(&row);
-    for (const std::string& name : listed(options.strategies)) {
-        const StrategyEntry* entry = strategy_named(name);
-        if (!entry) throw Error{Error::Kind::usage, fmt::format("there is no strategy '{}'", name)};
-        entries.push_back(entry);
-    }
+    for (const std::string& name : listed(options.strategies)) entries.push_back(&strategy_named(name));
     return entries;
 }
 

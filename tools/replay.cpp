@@ -107,19 +107,13 @@ void print_replay(const RecordedSpace& space, const Request& request, const Repl
 int run_replay(const Request& request, Console& console) {
     if (request.file.empty())
         throw Error{Error::Kind::usage, "replay needs the recorded space to search", "autotune help search"};
-    const StrategyEntry* entry = strategy_named(request.strategy);
-    if (!entry) {
-        std::vector<std::string> names;
-        for (const StrategyEntry& row : strategies()) names.emplace_back(row.name);
-        throw Error{Error::Kind::usage, fmt::format("there is no strategy '{}'{}", request.strategy,
-                                                    remedy(request.strategy, names, "strategies"))};
-    }
+    const StrategyEntry& entry = strategy_named(request.strategy);
     const RecordedSpace space = RecordedSpace::read(request.file);
     if (space.sorted_us().empty())
         throw Error{Error::Kind::nothing_found, fmt::format("no config of '{}' works", request.file)};
     std::vector<RecordedSpace> others;
     for (const std::string& file : request.with) others.push_back(RecordedSpace::read(file));
-    ReplayMaker make = [&](std::uint64_t seed) { return entry->make(space.space(), seed); };
+    ReplayMaker make = [&](std::uint64_t seed) { return entry.make(space.space(), seed); };
     Knowledge knowledge;
     if (!others.empty()) {
         if (request.strategy != "guided")

@@ -37,8 +37,8 @@ struct StrategyEntry {
 
 /// Every strategy there is: flag parsing, `--help` and the tests all read this table.
 std::span<const StrategyEntry> strategies();
-/// nullptr when there is none of that name.
-const StrategyEntry* strategy_named(std::string_view name);
+/// Throws Error{usage} with those there are when there is none of that name.
+const StrategyEntry& strategy_named(std::string_view name);
 
 }  // namespace autotune
 #endif

@@ -88,9 +88,7 @@ public:
 
 private:
     std::unique_ptr<Strategy> make_strategy() const {
-        const StrategyEntry* entry = strategy_named(options_.strategy);
-        if (!entry) throw Error{Error::Kind::usage, "there is no strategy '" + options_.strategy + "'"};
-        return entry->make(space_, options_.seed);
+        return strategy_named(options_.strategy).make(space_, options_.seed);
     }
 
     /// What an earlier run found out is told, not tried.

@@ -97,7 +97,7 @@ TEST(T1, SaysWhatIsWrongAndWhere) {
     std::string many;
     for (int i = 0; i < 65; ++i)
         many += fmt::format(R"({}{{"Name": "p{}", "Type": "int", "Values": "[1]"}})", i ? "," : "", i);
-    EXPECT_NE(refusal_of_t1(with(many, "")).find("it lists 65 parameters, and at most 64 are read"), std::string::npos);
+    EXPECT_NE(refusal_of_t1(with(many, "")).find("it lists 65, and at most 64 are read"), std::string::npos);
     EXPECT_NE(refusal_of_t1(with(R"({"Name": "a", "Type": "int", "Values": "[]"})", "")).find("no value"),
               std::string::npos);
     EXPECT_NE(refusal_of_t1(with(R"({"Name": "a", "Type": "int", "Values": "[1,"})", "")).find("column"),
@@ -124,9 +124,6 @@ TEST(T1, SaysWhatIsWrongAndWhere) {
     const std::string wrong = refusal_of_t1(with(a, R"({"Expression": "a == 1 and a & 1"})"));
     EXPECT_NE(wrong.find("'a == 1 and a & 1' cannot be read: '&' has no meaning here at column 14"), std::string::npos)
         << wrong;
-    std::string many = a;
-    for (int i = 0; i < 64; ++i) many += fmt::format(R"(, {{"Name": "b{}", "Values": [1]}})", i);
-    EXPECT_NE(refusal_of_t1(with(many, "")).find("it lists 65, and at most 64 are read"), std::string::npos);
     std::string conditions = R"({"Expression": "a > 0"})";
     for (int i = 0; i < 4096; ++i) conditions += R"(, {"Expression": "a > 0"})";
     EXPECT_NE(refusal_of_t1(with(a, conditions)).find("it lists 4097, and at most 4096 are read"), std::string::npos);

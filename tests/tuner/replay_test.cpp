@@ -25,14 +25,14 @@ std::vector<ReplayRun> runs_of(const RecordedSpace& space, const std::string& st
                                std::size_t evaluations) {
     std::vector<ReplayRun> runs;
     for (std::size_t seed = 1; seed <= seeds; ++seed)
-        runs.push_back(replay(space, *strategy_named(strategy)->make(space.space(), seed), evaluations));
+        runs.push_back(replay(space, *strategy_named(strategy).make(space.space(), seed), evaluations));
     return runs;
 }
 
 /// The configs asked for, by their texts.
 std::vector<std::string> sequence(const RecordedSpace& space, std::size_t count, std::size_t window = 1,
                                   std::uint64_t seed = 3) {
-    const auto strategy = strategy_named("guided")->make(space.space(), seed);
+    const auto strategy = strategy_named("guided").make(space.space(), seed);
     std::vector<std::string> texts;
     std::vector<std::size_t> outstanding;
     while (texts.size() < count) {
@@ -49,7 +49,7 @@ std::vector<std::string> sequence(const RecordedSpace& space, std::size_t count,
 
 TEST(Replay, CountsWorkingConfigsAndFailuresApart) {
     const RecordedSpace space = made_up_space([](int a, int b, int) { return a == 3 ? -1.0 : 1.0 + a + b; });
-    const ReplayRun run = replay(space, *strategy_named("exhaustive")->make(space.space(), 1), 1'000'000);
+    const ReplayRun run = replay(space, *strategy_named("exhaustive").make(space.space(), 1), 1'000'000);
     EXPECT_EQ(run.best_us.size(), space.sorted_us().size());
     EXPECT_EQ(run.failed, 24u);
     EXPECT_EQ(run.best_us.back(), space.optimum_us());
@@ -159,7 +159,7 @@ TEST(Guided, LearnsWhereConfigsFail) {
 TEST(Guided, TimesThatAreNoneAreFailures) {
     const RecordedSpace space = made_up_space(valley);
     for (const double time_us : {std::nan(""), 0.0, -1.0, std::numeric_limits<double>::infinity()}) {
-        const auto strategy = strategy_named("guided")->make(space.space(), 1);
+        const auto strategy = strategy_named("guided").make(space.space(), 1);
         std::set<std::size_t> asked;
         for (int i = 0; i < 40; ++i) {
             const std::vector<std::size_t> next = strategy->ask(1);

@@ -9,6 +9,7 @@
 #include <functional>
 #include <set>
 
+#include "autotune/error.h"
 #include "tests/support/made_up_op.h"
 #include "tuner/strategies/features.h"
 #include "tuner/strategies/prior.h"
@@ -32,7 +33,7 @@ protected:
     /// The sequence of asks in a search of `trials` with at most `window` outstanding, told in order.
     std::vector<std::size_t> search(const Cost& cost, std::size_t trials, std::uint64_t seed,
                                     std::size_t window = 4) const {
-        const std::unique_ptr<Strategy> strategy = strategy_named(GetParam())->make(space, seed);
+        const std::unique_ptr<Strategy> strategy = strategy_named(GetParam()).make(space, seed);
         strategy->tell(space.default_number(), cost(space.config(space.default_number())));
         std::vector<std::size_t> asked;
         std::size_t told = 0;
@@ -72,7 +73,7 @@ TEST_P(EveryStrategy, ASpaceOfOneConfigIsDoneAtOnce) {
     const Op single = made_up_op({{"A", 1}});
     const Instance alone = Instance::make(single, {}, made_up_limits());
     const Space one = Space::make(alone);
-    const std::unique_ptr<Strategy> strategy = strategy_named(GetParam())->make(one, 1);
+    const std::unique_ptr<Strategy> strategy = strategy_named(GetParam()).make(one, 1);
     strategy->tell(0, timed(1));
     EXPECT_TRUE(strategy->ask(10).empty());
 }
@@ -101,12 +102,18 @@ TEST(RandomStrategy, DifferentSeedsGiveDifferentSequences) {
     const Op op = made_up_op({{"A", 30}, {"B", 30}});
     const Instance instance = Instance::make(op, {}, made_up_limits());
     const Space space = Space::make(instance);
-    EXPECT_NE(strategy_named("random")->make(space, 1)->ask(20), strategy_named("random")->make(space, 2)->ask(20));
+    EXPECT_NE(strategy_named("random").make(space, 1)->ask(20), strategy_named("random").make(space, 2)->ask(20));
 }
 
-TEST(Strategies, AreFoundByNameOnly) {
-    EXPECT_EQ(strategy_named("fastest"), nullptr);
-    EXPECT_NE(strategy_named("local"), nullptr);
+TEST(Strategies, AreFoundByNameAndAnUnknownOneIsToldThoseThereAre) {
+    EXPECT_EQ(strategy_named("local").name, "local");
+    try {
+        strategy_named("fastest");
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), Error::Kind::usage);
+        EXPECT_TRUE(std::string{error.what()}.starts_with("there is no strategy 'fastest'; there are guided, "));
+    }
 }
 
 /// Every strategy behind a prior that expects the bowl to be elsewhere, and knows one config in three.
@@ -120,7 +127,7 @@ protected:
         std::vector<Expectation> expectations;
         for (std::size_t i = 0; i < space.size(); i += 3)
             if (i != space.default_number()) expectations.push_back({i, expected(space.config(i))});
-        std::unique_ptr<Strategy> own = strategy_named(GetParam())->make(space, 5);
+        std::unique_ptr<Strategy> own = strategy_named(GetParam()).make(space, 5);
         own->tell(space.default_number(), bowl(space.config(space.default_number())));
         const std::unique_ptr<Strategy> strategy = make_prior(std::move(own), expectations, 16);
         std::vector<std::size_t> asked;
@@ -156,7 +163,7 @@ TEST(Prior, WhatIsToldBeforeItsTurnIsNotAskedFor) {
     const Op op = made_up_op({{"A", 6}});
     const Instance instance = Instance::make(op, {}, made_up_limits());
     const Space space = Space::make(instance);
-    const auto strategy = make_prior(strategy_named("exhaustive")->make(space, 1), {{3, 1.0}, {5, 2.0}}, 2);
+    const auto strategy = make_prior(strategy_named("exhaustive").make(space, 1), {{3, 1.0}, {5, 2.0}}, 2);
     strategy->tell(3, timed(1));
     EXPECT_EQ(strategy->ask(2), (std::vector<std::size_t>{5, 0}));
 }

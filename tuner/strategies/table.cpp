@@ -1,6 +1,11 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <string>
 
+#include "autotune/error.h"
+#include "tuner/model/printable.h"
 #include "tuner/strategies/annealing.h"
 #include "tuner/strategies/differential.h"
 #include "tuner/strategies/exhaustive.h"
@@ -34,9 +39,12 @@ constexpr std::array<StrategyEntry, 11> table{{
 
 std::span<const StrategyEntry> strategies() { return table; }
 
-const StrategyEntry* strategy_named(std::string_view name) {
+const StrategyEntry& strategy_named(std::string_view name) {
     const auto found = std::ranges::find(table, name, &StrategyEntry::name);
-    return found == table.end() ? nullptr : &*found;
+    if (found != table.end()) return *found;
+    std::string names;
+    for (const StrategyEntry& row : table) names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
+    throw Error{Error::Kind::usage, fmt::format("there is no strategy '{}'; there are {}", printable(name), names)};
 }
 
 }  // namespace autotune
