@@ -9,8 +9,8 @@
 namespace autotune {
 namespace {
 
-/// The problem with another value of a scalar; false where it is another problem, or none.
-bool same_problem_with(const Instance& instance, const std::string& scalar, const Value& value) {
+/// Whether a scalar may have that value, another than it has, in this very problem.
+bool may_be(const Instance& instance, const std::string& scalar, const Value& value) {
     std::vector<std::pair<std::string, Value>> fields;
     for (const auto& [name, field_value] : instance.problem().fields) {
         const Field* field = instance.op().field(name);
@@ -21,8 +21,9 @@ bool same_problem_with(const Instance& instance, const std::string& scalar, cons
     for (auto& [name, held] : binding.scalars)
         if (name == scalar) held = value;
     try {
-        return Instance::make(instance.op(), fields, instance.limits(), binding).problem() == instance.problem();
-    } catch (const Error&) {
+        const Instance other = Instance::make(instance.op(), fields, instance.limits(), binding);
+        return other.problem() == instance.problem() && other.scalars() != instance.scalars();
+    } catch (const Error&) {  // no value of this scalar
         return false;
     }
 }
@@ -37,12 +38,10 @@ std::string fact_of(const Instance& instance, const std::string& scalar) {
     return fact;
 }
 
-bool may_change(const Instance& instance, const Scalar& scalar, const Value& now) {
+bool may_change(const Instance& instance, const Scalar& scalar) {
     std::vector<Value> others = scalar.check;
     for (const std::int64_t whole : {0, 1, 2, 3}) others.emplace_back(whole);
-    return std::ranges::any_of(others, [&](const Value& other) {
-        return to_text(other) != to_text(now) && same_problem_with(instance, scalar.name, other);
-    });
+    return std::ranges::any_of(others, [&](const Value& other) { return may_be(instance, scalar.name, other); });
 }
 
 }  // namespace
@@ -58,7 +57,7 @@ LaunchScalars::LaunchScalars(const Instance& instance, const Config& config) : i
                                        [&](const ArgumentSpec& a) { return a.expression.bare_name() == name; });
         });
         std::string fact = fact_of(instance, name);
-        if (is_argument && (fact.empty() || may_change(instance, *scalar, now)))
+        if (is_argument && (fact.empty() || may_change(instance, *scalar)))
             parameters_.push_back({&*scalar, now, std::move(fact)});
     }
 }

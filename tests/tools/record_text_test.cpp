@@ -125,8 +125,8 @@ TEST_F(AsCpp, SaysWhatItSettles) {
     launch().arguments.push_back({.expression = Expression::parse("f32(beta + 1)")});
     launch().arguments.push_back({.expression = Expression::parse("i64(n)")});
     const std::string text = header();
-    EXPECT_THAT(text, testing::HasSubstr("};  // beta = 0, so that no_c = true\n"));
-    EXPECT_THAT(text, testing::HasSubstr("};  // f32(beta + 1), beta = 0, so that no_c = true\n"));
+    EXPECT_THAT(text, testing::HasSubstr("};  // beta = 0.0, so that no_c = true\n"));
+    EXPECT_THAT(text, testing::HasSubstr("};  // f32(beta + 1), beta = 0.0, so that no_c = true\n"));
     EXPECT_THAT(text, testing::HasSubstr("};  // i64(n)\n"));
     EXPECT_EQ(launched(), "plain 1 1 1, 32 1 1, 0, first 7\n");
 
