@@ -42,11 +42,14 @@ struct SmallProblem {
     std::shared_ptr<const HeldProblem> held;
 };
 
+/// A check runs a small problem, a model the one that was asked for.
+constexpr double modelling_over_check = 6;
+
 /// One emulating process, and what it holds.
 struct EmulatingLane {
     EmulatingLane(const WorkerOptions& options, StageLog& log)
         : lane{options.worker, options.device, log},
-          desk{lane, {.limit_s = options.trial_limit_s, .least_s = options.trial_limit_s}} {}
+          desk{lane, {.limit_s = options.trial_limit_s, .least_s = options.trial_limit_s, .processor_time = true}} {}
 
     void hold(const SmallProblem& small) {
         const int slot = small.held->task.slot;
@@ -282,9 +285,19 @@ Outcome EmulatedBench::judge(const Config& config, EmulatingLane& lane, const Sm
     return std::move(*outcome);
 }
 
+/// Only of a config that was found right on something small: a model that takes long says nothing against it, so a next
+/// run tries it again.
 Outcome EmulatedBench::model(const Config& config, EmulatingLane& lane, const Binaries& binaries) {
     TrialTask task{.candidate = candidate_task(instance(), config, binaries, 0, true), .check = false};
-    return lane.desk.ask(task);
+    const double limit_s = modelling_over_check * options_.trial_limit_s;
+    Outcome outcome = lane.desk.ask(task, {.limit_s = limit_s, .least_s = limit_s, .processor_time = true});
+    if (outcome.ending != Ending::timed_out) return outcome;
+    return {
+        .ending = Ending::not_emulated,
+        .reason = fmt::format("it is right, but modelling its time takes more than {:.0f} s of processor time; {:.0f} "
+                              "times what --trial-limit says are allowed",
+                              limit_s, modelling_over_check),
+        .tainted = true};
 }
 
 void EmulatedBench::finish(const std::shared_ptr<QueuedTrial>& trial, Outcome outcome) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -27,6 +28,47 @@ double limit_for(const Patience& patience, double expect_s) {
     return std::max(patience.least_s, patience.times_expected * expect_s);
 }
 
+/// The processor's time that a process has taken; negative where that cannot be told.
+double processor_s(pid_t process) {
+    clockid_t clock{};
+    timespec taken{};
+    if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &taken) != 0) return -1;
+    return static_cast<double>(taken.tv_sec) + static_cast<double>(taken.tv_nsec) * 1e-9;
+}
+
+/// Until when a worker may be silent.
+class Deadline {
+public:
+    Deadline(const Patience& patience, pid_t process) : patience_{patience}, process_{process} { begin(0); }
+
+    void begin(double expect_s) {
+        limit_s_ = limit_for(patience_, expect_s);
+        until_ = after(limit_s_);
+        last_ = after(patience_.processor_time ? longest_wait * limit_s_ : limit_s_);
+        before_s_ = processor_s(process_);
+    }
+
+    double limit_s() const noexcept { return limit_s_; }
+
+    /// 0: it is over.
+    std::chrono::milliseconds left() {
+        const auto now = Clock::now();
+        if (now >= until_ && now < last_) {
+            const double taken_s = processor_s(process_) - before_s_;
+            if (before_s_ >= 0 && taken_s >= 0 && taken_s < limit_s_)
+                until_ = std::min(last_, after(std::max(least_look_s, limit_s_ - taken_s)));
+        }
+        return std::max(std::chrono::milliseconds{0}, std::chrono::ceil<std::chrono::milliseconds>(until_ - now));
+    }
+
+private:
+    static constexpr double longest_wait = 10, least_look_s = 0.01;
+    const Patience& patience_;
+    const pid_t process_;
+    double limit_s_ = 0, before_s_ = 0;
+    Clock::time_point until_, last_;
+};
+
 }  // namespace
 
 RunClient::RunClient(const std::filesystem::path& worker, const std::string& mode, std::vector<std::string> more) {
@@ -49,8 +91,7 @@ std::string RunClient::take_text() {
 
 Frame RunClient::ask(Message type, const Json& body, std::span<const int> fds, const Patience& patience) {
     std::string phase = "starting";
-    double limit_s = limit_for(patience, 0);
-    auto until = after(limit_s);
+    Deadline deadline{patience, process_.pid()};
     try {
         if (!process_.running()) throw FrameError{"the worker ended"};
         send_frame(process_.socket(), static_cast<std::uint32_t>(type), body, fds);
@@ -61,12 +102,12 @@ Frame RunClient::ask(Message type, const Json& body, std::span<const int> fds, c
                 if (kind != Message::ready && kind != Message::progress) return std::move(*frame);
                 const Json news = frame->json();
                 phase = news.value("phase", "starting");
-                limit_s = limit_for(patience, news.value("expect_s", 0.0));
-                until = after(limit_s);
+                deadline.begin(news.value("expect_s", 0.0));
             }
             std::array<pollfd, 2> watched{pollfd{process_.socket(), POLLIN, 0}, pollfd{process_.output(), POLLIN, 0}};
-            const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
-            if (left <= 0) lose(Ending::timed_out, fmt::format("it was ended after {:.1f} s of {}", limit_s, phase));
+            const auto left = deadline.left().count();
+            if (left <= 0)
+                lose(Ending::timed_out, fmt::format("it was ended after {:.1f} s of {}", deadline.limit_s(), phase));
             const int ready = poll(watched.data(), watched.size(), static_cast<int>(std::min<long>(left, 1000)));
             if (ready < 0 && errno != EINTR) throw FrameError{"polling a worker failed"};
             process_.drain();

@@ -12,10 +12,10 @@ void TrialDesk::hold_main() {
 
 void TrialDesk::hold_main_anew() { lane_.hold(main_); }
 
-Outcome TrialDesk::ask(const TrialTask& task) {
+Outcome TrialDesk::ask(const TrialTask& task, const Patience& patience) {
     try {
         if (task.candidate.slot == 0) hold_main();
-        const nlohmann::json body = lane_.ask(Message::trial, task, patience_).json();
+        const nlohmann::json body = lane_.ask(Message::trial, task, patience).json();
         auto outcome = body.at("outcome").get<Outcome>();
         if (std::string text = lane_.take_text(); !outcome.ok()) outcome.log = std::move(text);
         if (body.at("lost").get<bool>()) lane_.retire();

@@ -26,7 +26,8 @@ public:
 
     /// One that is lost is that candidate's outcome, and replaced for the next. Throws Error where the worker does not
     /// start or its device is gone.
-    Outcome ask(const TrialTask& task);
+    Outcome ask(const TrialTask& task) { return ask(task, patience_); }
+    Outcome ask(const TrialTask& task, const Patience& patience);
 
 private:
     RunLane& lane_;
