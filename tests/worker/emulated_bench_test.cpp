@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "autotune/error.h"
@@ -66,6 +67,36 @@ TEST_F(EmulatedBenchTest, EachKindOfFailureIsToldWithItsPlace) {
     ASSERT_TRUE(ragged.failure);
     EXPECT_EQ(ragged.failure->ending, Ending::wrong_result);
     EXPECT_FALSE(bench->verify(bad_kernel("good")).failure);
+}
+
+// Goal: a kernel that is taken for right and is not is told as its author's fault.
+TEST_F(EmulatedBenchTest, AReferenceThatFailsIsNamedWithItsPlace) {
+    const auto bench = make_worker_bench(emulated("sm_86"));
+    Op op = bad_op();
+    op.reference.kind = Reference::Kind::kernel;
+    op.reference.kernel = "null_write";
+    try {
+        bench->prepare(Instance::make(op, {{"n", std::int64_t{3000}}}, bench->device().limits));
+        try_one(*bench, bad_kernel("good"));
+        ADD_FAILURE() << "it is taken for right";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), Error::Kind::usage) << error.what();
+        EXPECT_THAT(error.what(), testing::StartsWith("the reference kernel 'null_write' of bad.cu failed: "));
+        EXPECT_THAT(error.what(), HasSubstr("null pointer at bad.cu:"));
+    }
+}
+
+TEST_F(EmulatedBenchTest, AnEntryThatIsNoneIsSaidToBe) {
+    const auto bench = make_worker_bench(emulated("sm_86"));
+    Op op = bad_op();
+    Variant& good = *std::ranges::find(op.variants, "good", &Variant::name);
+    good.entry = "nonsuch";
+    for (LaunchSpec& launch : good.launches) launch.entry.clear();
+    const Instance instance = Instance::make(op, {{"n", std::int64_t{3000}}}, bench->device().limits);
+    bench->prepare(instance);
+    const Outcome outcome = try_one(*bench, bad_kernel("good"));
+    EXPECT_EQ(info(outcome.ending).name, "compile_failed");
+    EXPECT_THAT(outcome.reason, testing::StartsWith("an entry names no kernel of the source: identifier \"nonsuch\""));
 }
 
 TEST_F(EmulatedBenchTest, ATimeIsTheSameInEveryRunAndGrowsWithTheProblem) {

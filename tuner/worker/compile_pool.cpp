@@ -61,6 +61,10 @@ std::string first_error(std::string_view log) {
         const std::size_t error = line.find("error");
         if (error == std::string_view::npos) continue;
         std::string text{line.substr(0, 400)};
+        // NVRTC's file of the names that it was asked for.
+        if (const std::size_t said = text.find("error: ");
+            text.starts_with("__nv_name_map(") && said != std::string::npos)
+            return fmt::format("an entry names no kernel of the source: {}", text.substr(said + 7));
         // rope.cu(37): error: ... becomes rope.cu:37: ...
         const std::size_t open = text.find('('), close = text.find("): ");
         const std::size_t said = text.find("error: ");

@@ -279,8 +279,9 @@ CandidateTask ReferenceDesk::compiled(const Instance& instance, std::vector<Sour
     const BinariesResult result = store_.get(std::move(sources), arch_name(instance.limits().cc));
     throw_obstacle(result.obstacle);
     if (!result.binaries)
-        throw Error{Error::Kind::usage, fmt::format("the reference kernel of '{}' does not compile: {}",
-                                                    instance.op().name, result.failure.reason)};
+        throw Error{Error::Kind::usage,
+                    fmt::format("the source that the reference kernel of '{}' lies in does not compile: {}",
+                                instance.op().name, result.failure.reason)};
     return {.slot = slot,
             .sources = result.binaries->sources,
             .artefacts = result.binaries->artefacts,

@@ -160,7 +160,15 @@ bool RunLane::prepare(const ProblemTask& task, const std::vector<Fd>& contents) 
 
 void RunLane::set_reference(const ReferenceTask& task, const std::vector<Fd>& values) {
     const StageLog::Span span{log_, "reference on the device"};
-    ask_surely(Message::reference, task, numbers_of(values));
+    if (task.kind == ReferenceTask::Kind::values) {
+        ask_surely(Message::reference, task, numbers_of(values));
+        return;
+    }
+    try {
+        ask(Message::reference, task, steady, numbers_of(values));
+    } catch (const WorkerLost& e) {
+        throw Error{Error::Kind::usage, fmt::format("{} failed: {}", words_of(task), e.what())};
+    }
 }
 
 bool RunLane::hold(std::shared_ptr<const HeldProblem> problem) {

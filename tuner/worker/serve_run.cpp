@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <map>
 
@@ -44,9 +46,7 @@ public:
                 prepare(body, frame);
                 break;
             case Message::reference:
-                worker().set_reference(body.get<ReferenceTask>(), mapped(frame));
-                answer(socket_, Message::done);
-                break;
+                return set_reference(body.get<ReferenceTask>(), frame);
             case Message::anchor:
                 answer(socket_, Message::compared, worker().anchor(body.get<ReferenceTask>()));
                 break;
@@ -90,6 +90,21 @@ private:
         const int slot = task.slot;
         worker().prepare(std::move(task), mapped(frame));
         answer(socket_, Message::done, {{"warm", worker().warm(slot)}});
+    }
+
+    /// A kernel that is taken for right and fails is its author's to mend: that is no trouble of the device.
+    bool set_reference(const ReferenceTask& task, const Frame& frame) {
+        try {
+            worker().set_reference(task, mapped(frame));
+        } catch (const DeviceFailure& e) {
+            if (task.kind == ReferenceTask::Kind::values || e.fault().kind == DeviceFault::Kind::out_of_memory) throw;
+            answer(socket_, Message::failed,
+                   {{"message", fmt::format("{} failed: {}", words_of(task), e.what())},
+                    {"kind", static_cast<int>(Error::Kind::usage)}});
+            return !e.fault().sticky;
+        }
+        answer(socket_, Message::done);
+        return !worker_->lost();
     }
 
     void trial(const Json& body) {

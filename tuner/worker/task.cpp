@@ -116,4 +116,11 @@ Ending ending_of(DeviceFault::Kind kind) {
     return Ending::crashed;
 }
 
+std::string words_of(const ReferenceTask& task) {
+    const std::vector<Launch>& launches = task.candidate.sequence.launches;
+    return launches.empty()
+               ? std::string{"the reference kernel"}
+               : fmt::format("the reference kernel '{}' of {}", launches.front().entry, launches.front().source);
+}
+
 }  // namespace autotune

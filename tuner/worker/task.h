@@ -96,6 +96,9 @@ struct ReferenceTask {
     bool may_be_nan = false;  ///< inputs hold special values on purpose
 };
 
+/// "the reference kernel 'sum' of sum.cu", for messages.
+std::string words_of(const ReferenceTask& task);
+
 struct TrialTask {
     CandidateTask candidate;
     bool twice = true;    ///< a second run on other poison must give the same bits
