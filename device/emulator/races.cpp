@@ -97,16 +97,16 @@ void SharedRaces::conflict(Warp& warp, const Op& op, int lane, std::uint32_t wor
 }
 
 SharedRaces::Lanes SharedRaces::lanes_of(const Warp& warp, std::uint32_t word) const noexcept {
-    Lanes lanes;
-    lanes.fill(no_lane);
+    Lanes by_byte;
+    by_byte.fill(no_lane);
     const std::uint32_t writer = writers_.writer[word];
-    if (writers_.time[word] <= known_since_[warp.index] || writer >> 26 != warp.index) return lanes;
-    if ((writer & 0x1fffe0) != (writer_of(warp, 0) & 0x1fffe0)) return lanes;
-    const Parts& parts = parts_[word];
-    if (parts.time == writers_.time[word] && parts.writer == writer) return parts.lanes;
-    for (std::size_t byte = 0; byte < lanes.size(); ++byte)
-        if (writer >> mask_shift >> byte & 1) lanes[byte] = static_cast<std::uint8_t>(writer >> 21 & 31);
-    return lanes;
+    if (writers_.time[word] <= known_since_[warp.index] || writer >> 26 != warp.index) return by_byte;
+    if ((writer & 0x1fffe0) != (writer_of(warp, 0) & 0x1fffe0)) return by_byte;
+    const Parts& known = parts_[word];
+    if (known.time == writers_.time[word] && known.writer == writer) return known.lanes;
+    for (std::size_t byte = 0; byte < by_byte.size(); ++byte)
+        if (writer >> mask_shift >> byte & 1) by_byte[byte] = static_cast<std::uint8_t>(writer >> 21 & 31);
+    return by_byte;
 }
 
 void SharedRaces::check_writer(Warp& warp, const Op& op, int lane, std::uint32_t word, std::uint32_t touched,
@@ -116,10 +116,10 @@ void SharedRaces::check_writer(Warp& warp, const Op& op, int lane, std::uint32_t
     const std::uint32_t writer = writers_.writer[word], by = writer >> 26;
     if (atomic && (writer & atomic_bit)) return;
     if (by == warp.index) {
-        const Lanes lanes = lanes_of(warp, word);
+        const Lanes by_byte = lanes_of(warp, word);
         bool other_lane = false;
-        for (std::size_t byte = 0; byte < lanes.size(); ++byte)
-            other_lane |= (touched >> byte & 1) && lanes[byte] != no_lane && lanes[byte] != lane;
+        for (std::size_t byte = 0; byte < by_byte.size(); ++byte)
+            other_lane |= (touched >> byte & 1) && by_byte[byte] != no_lane && by_byte[byte] != lane;
         if (!other_lane) return;
     } else if (by >= warps_ || written <= clock(warp.index, by)) {
         return;
@@ -170,7 +170,8 @@ void SharedRaces::read(Warp& warp, const Op& op, std::uint32_t mask, const std::
         last = std::max(last, at[i] + bytes);
         for (std::uint32_t word = at[i] / 4; word <= (at[i] + bytes - 1) / 4; ++word) {
             const std::uint32_t touched = bytes_in_word(at[i], bytes, word);
-            if ((writers_.writer[word] >> mask_shift & touched) != 0) check_writer(warp, op, i, word, touched, false, "a load");
+            if ((writers_.writer[word] >> mask_shift & touched) != 0)
+                check_writer(warp, op, i, word, touched, false, "a load");
             // Parts of words are not kept apart: a neighbour that writes the rest is no conflict.
             if (touched == whole || partial_) note_read(warp, op, word);
         }
@@ -182,7 +183,8 @@ void SharedRaces::read_async(Warp& warp, const Op& op, int lane, std::uint32_t f
     std::uint32_t last_op = no_pc;
     bool apart = false;  // the writer is no asynchronous copy itself
     for (std::uint32_t word = from / 4; word < (from + bytes) / 4; ++word) {
-        if ((writers_.writer[word] >> mask_shift & whole) != 0) check_writer(warp, op, lane, word, whole, false, "a load");
+        if ((writers_.writer[word] >> mask_shift & whole) != 0)
+            check_writer(warp, op, lane, word, whole, false, "a load");
         note_read(warp, op, word);
         if (writers_.op[word] != last_op) {
             last_op = writers_.op[word];
@@ -240,12 +242,12 @@ void SharedRaces::write(Warp& warp, const Op& op, std::uint32_t mask, const std:
             if (touched == whole) check_readers(warp, op, i, word, "a store");
             const bool joined = writers_.time[word] == time_ && writers_.writer[word] >> 26 == warp.index;
             const std::uint32_t before = joined ? writers_.writer[word] & whole << mask_shift : 0;
-            Lanes lanes = lanes_of(warp, word);
-            for (std::size_t byte = 0; byte < lanes.size(); ++byte)
-                if (touched >> byte & 1) lanes[byte] = static_cast<std::uint8_t>(i);
+            Lanes by_byte = lanes_of(warp, word);
+            for (std::size_t byte = 0; byte < by_byte.size(); ++byte)
+                if (touched >> byte & 1) by_byte[byte] = static_cast<std::uint8_t>(i);
             const std::uint32_t writer = writer_of(warp, i) | touched << mask_shift | before;
             note_write(warp, op, word, writer);
-            parts_[word] = {time_, writer, lanes};
+            parts_[word] = {time_, writer, by_byte};
         }
     }
 }
