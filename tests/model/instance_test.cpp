@@ -295,6 +295,9 @@ TEST(Instance, ObjectsToWhatTheDeviceCannotLaunch) {
     launch.grid = test::expressions({"1", "rows"});
     EXPECT_EQ(objection("rows=65535", test::hopper()), std::nullopt);
     EXPECT_NE(objection("rows=65536", test::hopper()), std::nullopt);
+    launch.grid = test::expressions({"rows / 3"});
+    EXPECT_EQ(objection("rows=64", test::hopper()),
+              "the grid of 'softmax_naive' cannot be computed: not a whole number where one is needed in 'rows / 3'");
     launch.grid = test::expressions({"rows"});
     EXPECT_EQ(objection("rows=2147483647", test::hopper()), std::nullopt);
     EXPECT_NE(objection("rows=2147483648", test::hopper()), std::nullopt);

@@ -277,6 +277,10 @@ std::vector<fs::path> toml_files(const fs::path& folder) {
     std::vector<fs::path> found;
     for (fs::directory_iterator entry{folder, error}, end; !error && entry != end; entry.increment(error))
         if (entry->path().extension() == ".toml" && entry->is_regular_file(error)) found.push_back(entry->path());
+    if (error == std::errc::not_a_directory)
+        throw Error{Error::Kind::usage, fmt::format("'{}' is no folder", folder.string()),
+                    fmt::format("give the folder that holds the op: --ops {}",
+                                folder.has_parent_path() ? folder.parent_path().string() : std::string{"."})};
     if (error)
         throw Error{Error::Kind::usage,
                     fmt::format("the folder '{}' cannot be read: {}", folder.string(), error.message())};

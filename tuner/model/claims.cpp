@@ -86,6 +86,21 @@ std::string limit_words(const Claim& claim, std::span<const std::int64_t> number
     }
 }
 
+std::string_view measure_of(const Claim& claim) {
+    switch (claim.kind) {
+        case Claim::Kind::threads:
+            return "the block";
+        case Claim::Kind::grid:
+            return "the grid";
+        case Claim::Kind::shared:
+            return "the shared memory";
+        case Claim::Kind::cluster:
+            return "the cluster";
+        default:
+            return "the size";
+    }
+}
+
 }  // namespace
 
 std::vector<Claim> claims_of(const Variant& variant) {
@@ -128,7 +143,7 @@ std::optional<std::string> broken_claim(const Claim& claim, const Scope& scope, 
         if (within_limits(claim, numbers, limits)) return std::nullopt;
         return fmt::format("{}: {}", claim.text, limit_words(claim, numbers, limits));
     } catch (const EvaluationError& error) {
-        return fmt::format("{}: {}", claim.text, error.what());
+        return fmt::format("{} of '{}' cannot be computed: {}", measure_of(claim), claim.subject, error.what());
     }
 }
 
