@@ -110,6 +110,10 @@ private:
             add(complete_config(instance, config_from_text(request_.config)));
         else
             for (const Record& record : usable_records(store_, instance)) add(record.config);
+        if (request_.config.empty() && match.configs.size() == 1 &&
+            !store_.records({.op = instance.op().name, .problem_key = instance.key(), .predicted = true}, {}).empty())
+            console_.note("of this problem predictions are stored, and no records to time beside the default",
+                          "autotune query shows them; --config takes one");
         return match;
     }
 

@@ -78,7 +78,10 @@ std::vector<Record> records_to_bundle(const BundleFlags& flags, const Request& r
                         if (!record.predicted) records.push_back(record);
                     });
     if (records.empty())
-        throw usage(fmt::format("no record that could go into a bundle is in '{}'", shown(store.path())),
+        throw usage(fmt::format("no record that could go into a bundle is in '{}'{}", shown(store.path()),
+                                store.records({.op = request.op, .predicted = true}, {}).empty()
+                                    ? ""
+                                    : ": what it holds was predicted, not measured"),
                     "autotune query shows what is stored");
     return records;
 }

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "autotune/error.h"
 #include "cache/store/binaries.h"
+#include "cache/store/location.h"
 #include "cache/store/stored_problem.h"
 #include "device/compiler.h"
 #include "device/identity.h"
@@ -14,6 +16,7 @@
 #include "tools/record_text.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
+#include "tools/suggestion.h"
 #include "tuner/interchange/kernel_tuner_cache.h"
 #include "tuner/model/printable.h"
 #include "tuner/model/suggest.h"
@@ -163,6 +166,15 @@ void refuse_unknown_names(const Expression& where, const std::vector<const Op*>&
                         ops.size() == 1 ? fmt::format("autotune ops {}", ops.front()->name) : "autotune ops");
 }
 
+std::string no_records(const Request& request, const Store& store) {
+    std::error_code unreadable;
+    if (!request.db.empty() && request.db != "none" && !std::filesystem::exists(request.db, unreadable) && !unreadable)
+        return fmt::format("there is no database '{}' yet, so no record", shown(request.db));
+    return fmt::format("{} holds no record{} that matches",
+                       store.path().empty() ? "the database" : store.path().string(),
+                       request.op.empty() ? "" : fmt::format(" of '{}'", request.op));
+}
+
 RecordQuery query_of(const Request& request, const Session& session, const std::vector<const Op*>& ops) {
     RecordQuery query{.op = request.op, .winners_only = true};
     if (!request.op.empty()) session.op();  // a typo in the op is no empty answer
@@ -192,11 +204,9 @@ int run_query(const Request& request, Console& console) {
         console.warning(fmt::format("{} left out", format_count(left_out, "damaged record is", "damaged records are")),
                         "autotune db check");
     if (records.empty())
-        throw Error{Error::Kind::nothing_found,
-                    fmt::format("{} holds no record{} that matches",
-                                store.path().empty() ? "the database" : store.path().string(),
-                                request.op.empty() ? "" : fmt::format(" of '{}'", request.op)),
-                    request.op.empty() ? "autotune tune softmax" : fmt::format("autotune tune {}", request.op)};
+        throw Error{
+            Error::Kind::nothing_found, no_records(request, store),
+            fmt::format("autotune tune {}{}", request.op.empty() ? "softmax" : request.op, same_flags(request))};
     if (!request.as.empty())
         write_one(request, records, session, store, console);
     else if (request.csv)

@@ -109,6 +109,19 @@ Session::Session(const Request& request, Console& console) : request_{request}, 
         for (const std::string& note : add_op_folder(ops_, folder)) console.note(note);
     for (const std::string& chain : request.chains)
         for (const std::string& note : add_chain(ops_, chain)) console.note(note);
+    note_fields_apart();
+}
+
+/// `rows=64 cols=64` is two problems, and mostly meant as one.
+void Session::note_fields_apart() const {
+    const std::vector<ProblemText>& given = request_.problems;
+    if (given.size() != 2 || given[0].size() != 1 || given[1].size() != 1 || given[0][0].first == given[1][0].first)
+        return;
+    const auto text = [](const ProblemText& problem) {
+        return fmt::format("{}={}", problem[0].first, to_text(problem[0].second));
+    };
+    console_.note(fmt::format("{} and {} are two problems; as one they are {},{}", text(given[0]), text(given[1]),
+                              text(given[0]), text(given[1])));
 }
 
 const Op& Session::op() const {

@@ -62,6 +62,7 @@ public:
     static Instance instance(const AskedProblem& problem, const DeviceLimits& limits);
 
 private:
+    void note_fields_apart() const;
     PresentGpu emulated(const std::string& text) const;
 
     const Request& request_;

@@ -18,6 +18,7 @@
 #include "tools/search.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
+#include "tools/suggestion.h"
 #include "tools/tune_report.h"
 #include "tuner/strategies/guided.h"
 
@@ -260,7 +261,8 @@ private:
                {.path = request_.db == "none" ? "" : store_.path().string(),
                 .records = kept.records + kept.predictions,
                 .kept_better = kept.kept_better,
-                .lost = keeper.trouble() ? keeper.trouble()->what() : ""});
+                .lost = keeper.trouble() ? keeper.trouble()->what() : "",
+                .same_flags = same_flags(request_)});
         say_what_was_lost(keeper);
         return tuning.best && !tuning.interrupted && !keeper.trouble();
     }
@@ -294,10 +296,13 @@ private:
         if (tuning.best) return console_.result("\n" + summary(instance, device, tuning, stored));
         if (tuning.interrupted) return;
         found_nothing_ = true;
-        console_.error(fmt::format("none of the {} configs of '{}' that were tried gave a correct result",
-                                   tuning.tried + tuning.resumed, instance.op().name));
-        console_.line(failure_summary(instance, tuning));
-        if (stored.lost.empty())
+        const auto slow = tuning.counts.find(Ending::not_emulated);
+        const bool no_times = slow != tuning.counts.end() && slow->second == tuning.tried + tuning.resumed;
+        console_.error(fmt::format(
+            "none of the {} configs of '{}' that were tried {}", tuning.tried + tuning.resumed, instance.op().name,
+            no_times ? "could be emulated: a smaller problem is a quicker one" : "gave a correct result"));
+        console_.line(failure_summary(instance, tuning, stored));
+        if (stored.lost.empty() && !no_times)
             console_.note(fmt::format("{} are stored; the next run skips them until the op's files change",
                                       format_count(tuning.tried + tuning.resumed, "outcome", "outcomes")));
     }

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "tools/format.h"
+#include "tools/session.h"
+#include "tools/suggestion.h"
 
 namespace autotune {
 namespace {
@@ -29,7 +31,21 @@ std::string finalist_row(std::string_view label, const Ranked& finalist, std::st
 
 std::string tainted_words(const Ranked& finalist) { return finalist.outcome.tainted ? ", disturbed: not stored" : ""; }
 
-std::string ranking_rows(const Instance& instance, const Tuning& tuning) {
+std::string why_trial(const Instance& instance, const Trial& trial, const Stored& stored) {
+    return fmt::format("autotune why {} {} --trial {}{}", instance.op().name, shell_word(problem_words(instance, ",")),
+                       trial.ordinal, stored.same_flags);
+}
+
+/// Of a default that was tried and is not among the finalists.
+std::string failed_default_row(const Instance& instance, const Tuning& tuning, const Stored& stored) {
+    const auto found = std::ranges::find(tuning.failures_by_example, tuning.default_config, &Trial::config);
+    if (found == tuning.failures_by_example.end()) return {};
+    std::string text = fmt::format("  {:<10} failed: {}", "default", info(found->outcome.ending).words);
+    if (!stored.path.empty()) text += "; " + why_trial(instance, *found, stored);
+    return text + "\n";
+}
+
+std::string ranking_rows(const Instance& instance, const Tuning& tuning, const Stored& stored) {
     const Ranked& best = *tuning.best;
     std::string text = finalist_row(
         "best", best, throughput(instance, best.time_us, tuning.preparation.copy_bandwidth_gbs) + tainted_words(best));
@@ -48,6 +64,8 @@ std::string ranking_rows(const Instance& instance, const Tuning& tuning) {
                                  : format_speedup(tuning.default_result->time_us / best.time_us) + " slower");
     else if (tuning.default_result)
         text += fmt::format("  {:<10} is the best\n", "default");
+    else
+        text += failed_default_row(instance, tuning, stored);
     return text;
 }
 
@@ -196,7 +214,7 @@ std::string summary(const Instance& instance, const DeviceIdentity& device, cons
                     const Stored& stored) {
     std::string text = fmt::format("{} {} on {}{}\n", instance.op().name, instance.problem().text(), device.name,
                                    device.emulated ? ", EMULATED: times are predicted, not measured" : "");
-    text += ranking_rows(instance, tuning) + tried_row(tuning) + prior_row(tuning) + verified_row(tuning) +
+    text += ranking_rows(instance, tuning, stored) + tried_row(tuning) + prior_row(tuning) + verified_row(tuning) +
             took_row(tuning);
     if (!tuning.stopped.empty()) text += fmt::format("  {:<10} {}\n", "stopped", tuning.stopped);
     if (!stored.lost.empty()) return text + "not stored\n";
@@ -206,10 +224,10 @@ std::string summary(const Instance& instance, const DeviceIdentity& device, cons
         text += fmt::format("stored in {}\n", stored.path);
     else
         text += fmt::format("not stored: {} holds a more trustworthy record of this problem\n", stored.path);
-    return text + fmt::format("next: autotune query {} --as cpp\n", instance.op().name);
+    return text + fmt::format("next: autotune query {} --as cpp{}\n", instance.op().name, stored.same_flags);
 }
 
-std::string failure_summary(const Instance& instance, const Tuning& tuning) {
+std::string failure_summary(const Instance& instance, const Tuning& tuning, const Stored& stored) {
     std::string text;
     const auto list = failures(tuning);
     for (const auto& [ending, count] : list) {
@@ -219,7 +237,7 @@ std::string failure_summary(const Instance& instance, const Tuning& tuning) {
     }
     if (list.empty()) text += fmt::format("  no config was tried within the budget\n");
     const Trial* example = list.empty() ? nullptr : example_of(tuning, list.front().first);
-    if (example) text += fmt::format("help: autotune why {} --trial {}\n", instance.op().name, example->ordinal);
+    if (example && !stored.path.empty()) text += fmt::format("help: {}\n", why_trial(instance, *example, stored));
     return text;
 }
 

@@ -33,7 +33,8 @@ struct Stored {
     std::string path;  ///< where the records went; empty: nowhere (--db none)
     std::size_t records = 0;
     bool kept_better = false;
-    std::string lost;  ///< why they went nowhere after all; empty: they are there
+    std::string lost;             ///< why they went nowhere after all; empty: they are there
+    std::string same_flags = {};  ///< what a suggested command needs of this one's flags
 };
 
 /// Why a search left nothing in the database; empty: something of it, or better, is there.
@@ -43,7 +44,7 @@ std::string why_not_stored(const Tuning& tuning, const Stored& stored);
 std::string summary(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning, const Stored& stored);
 
 /// Why a search found nothing: reasons grouped, commonest first, each with its first example. For exit code 2.
-std::string failure_summary(const Instance& instance, const Tuning& tuning);
+std::string failure_summary(const Instance& instance, const Tuning& tuning, const Stored& stored);
 
 }  // namespace autotune
 #endif

@@ -36,6 +36,11 @@ public:
         console_.result(fmt::format("{}, {} failed{}",
                                     format_count(verified_ + failed_, "record checked", "records checked"), failed_,
                                     request_.imported ? fmt::format(", {} now measured here", taken_over_) : ""));
+        if (verified_ + failed_ == 0)
+            if (const std::size_t predicted = store_.records({.op = request_.op, .predicted = true}, {}).size())
+                console_.note(fmt::format("{} stored, and a prediction is no record: there is nothing to verify",
+                                          format_count(predicted, "prediction is", "predictions are")),
+                              "tune on a GPU to have records");
         if (binaries_ > 0)
             console_.line(
                 fmt::format("{} of others passed, and may run now", format_count(binaries_, "binary", "binaries")));

@@ -14,6 +14,7 @@
 #include "tools/launch_figures.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
+#include "tools/suggestion.h"
 
 namespace autotune {
 namespace {
@@ -22,16 +23,36 @@ Error nothing(const std::string& message, const std::string& help) {
     return {Error::Kind::nothing_found, message, help};
 }
 
-StoredRun run_of(const Request& request, const Store& store) {
+/// Whether a run was of the problem and on the GPU that were named; where none was, each is.
+bool was_asked(const StoredRun& run, const Request& request, const Session& session) {
+    if (!request.gpu.empty() &&
+        std::ranges::none_of(session.gpus(), [&](const PresentGpu& gpu) { return gpu.identity.fp == run.device.fp; }))
+        return false;
+    if (request.problems.empty() && request.problems_file.empty()) return true;
+    return std::ranges::any_of(session.problems(), [&](const AskedProblem& problem) {
+        try {
+            return problem.op->name == run.problem.op &&
+                   std::ranges::equal(Session::instance(problem, run.device.limits).key(), run.problem.key);
+        } catch (const Error&) {  // no problem of that GPU
+            return false;
+        }
+    });
+}
+
+StoredRun run_of(const Request& request, const Session& session, const Store& store) {
     if (request.run) {
         if (const auto run = store.run(static_cast<RunId>(*request.run))) return *run;
         throw nothing(fmt::format("there is no run {}", *request.run), "autotune why softmax --trial 1");
     }
-    const std::vector<StoredRun> runs = store.runs(request.op);
+    std::vector<StoredRun> runs = store.runs(request.op);
     if (runs.empty())
         throw nothing(
             request.op.empty() ? "nothing was tuned yet" : fmt::format("nothing of '{}' was tuned yet", request.op),
             "autotune tune softmax");
+    std::erase_if(runs, [&](const StoredRun& run) { return !was_asked(run, request, session); });
+    if (runs.empty())
+        throw nothing(fmt::format("no search of that problem{} is stored", request.gpu.empty() ? "" : " on that GPU"),
+                      "without a problem, the trial of the latest search is shown");
     return runs.front();
 }
 
@@ -52,14 +73,18 @@ std::string indented(const std::string& text) {
     return out;
 }
 
-void print(const StoredRun& run, const StoredTrial& trial, const Session& session, Console& console) {
+void print(const Request& request, const StoredRun& run, const StoredTrial& trial, const Session& session,
+           Console& console) {
     const Outcome& o = trial.outcome;
     console.result(fmt::format("run {}, trial {}: {} on {} {}, {}", run.id, trial.ordinal, trial.config.text(),
                                run.problem.op, run.problem.text(), run.device.name));
     console.result(fmt::format("  outcome    {}{}", info(o.ending).words, o.reason.empty() ? "" : ": " + o.reason));
     if (o.time_us > 0)
-        console.result(fmt::format("  time       {}{} in {}", o.ending == Ending::dropped ? "more than " : "",
-                                   format_time(o.time_us), format_count(o.samples_us.size(), "sample", "samples")));
+        console.result(run.device.emulated
+                           ? fmt::format("  time       {} PREDICTED by an emulator", format_time(o.time_us))
+                           : fmt::format("  time       {}{} in {}", o.ending == Ending::dropped ? "more than " : "",
+                                         format_time(o.time_us),
+                                         format_count(o.samples_us.size(), "sample", "samples")));
     if (o.registers)
         console.result(fmt::format("  resources  {} registers, {} spilled, {} shared, {} an SM", o.registers,
                                    format_bytes(static_cast<std::uint64_t>(o.spill_bytes)),
@@ -73,8 +98,9 @@ void print(const StoredRun& run, const StoredTrial& trial, const Session& sessio
         if (text.ends_with('\n')) text.pop_back();
         console.result(text);
     }
-    console.result(fmt::format("help: autotune bench {} {} --config '{}'", run.problem.op,
-                               problem_argument(run, session), trial.config.text()));
+    console.result(fmt::format("help: autotune bench {} {} --config {}{}", run.problem.op,
+                               shell_word(problem_argument(run, session)), shell_word(trial.config.text()),
+                               same_flags(request)));
 }
 
 nlohmann::json json_of(const StoredRun& run, const StoredTrial& trial) {
@@ -96,12 +122,12 @@ nlohmann::json json_of(const StoredRun& run, const StoredTrial& trial) {
 }
 
 int explain_trial(const Request& request, const Session& session, const Store& store, Console& console) {
-    const StoredRun run = run_of(request, store);
+    const StoredRun run = run_of(request, session, store);
     const auto trial = store.trial(run.id, *request.trial);
     if (!trial)
         throw nothing(fmt::format("run {} has no trial {}; it has {}, from 1", run.id, *request.trial, run.trials),
                       fmt::format("autotune why {} --run {} --trial 1", run.problem.op, run.id));
-    print(run, *trial, session, console);
+    print(request, run, *trial, session, console);
     if (console.json()) console.json_line(json_event("trial", json_of(run, *trial)));
     return 0;
 }
@@ -132,7 +158,7 @@ std::string_view nothing_on(Rung rung) {
 
 std::string line_of(const Explanation::Row& row, Rung rung) {
     std::string text = fmt::format("  {:<16}  {}", row.rung, row.config);
-    if (row.time_us > 0) text += "   " + format_time(row.time_us);
+    if (row.time_us > 0) text += "   " + format_time(row.time_us) + (rung == Rung::predicted ? " PREDICTED" : "");
     const bool elsewhere = rung > Rung::exact_stale && rung < Rung::predicted;
     if (elsewhere) text += "   " + row.why;
     if (!row.refused.empty())
@@ -208,7 +234,8 @@ std::vector<Store> machine_databases(Console& console) {
 }
 
 /// What a dispatcher would launch for a problem here, and what else there is: the dispatcher's own ladder answers.
-int explain_problem(const Session& session, Store& store, const PresentGpu& gpu, Console& console) {
+int explain_problem(const Request& request, const Session& session, Store& store, const PresentGpu& gpu,
+                    Console& console) {
     std::vector<Store> machine = machine_databases(console);
     std::vector<LayeredStore> stores{{&store, Layer::user}};
     for (Store& one : machine) stores.push_back({&one, Layer::system});
@@ -218,8 +245,8 @@ int explain_problem(const Session& session, Store& store, const PresentGpu& gpu,
         console.result(fmt::format("{} {} on {}", instance.op().name, problem_words(instance, " "), gpu.identity.name));
         print(answer, console);
         if (answer.rung > Rung::exact && answer.rung <= Rung::default_config)
-            console.result(fmt::format("help: autotune tune {} {}      # makes it exact", instance.op().name,
-                                       problem_words(instance, ",")));
+            console.result(fmt::format("help: autotune tune {} {}{}      # makes it exact", instance.op().name,
+                                       shell_word(problem_words(instance, ",")), same_flags(request)));
         if (console.json()) console.json_line(json_event("why", json_of(answer, instance)));
     }
     return 0;
@@ -231,7 +258,7 @@ int why_with(const Request& request, Console& console, const BenchSource& source
     const Session session{request, console};
     Store store = session.open_store(Store::Mode::read);
     return request.trial ? explain_trial(request, session, store, console)
-                         : explain_problem(session, store, source.gpus(session).front(), console);
+                         : explain_problem(request, session, store, source.gpus(session).front(), console);
 }
 
 int run_why(const Request& request, Console& console) { return why_with(request, console, real_benches()); }

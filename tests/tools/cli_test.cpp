@@ -109,6 +109,11 @@ TEST_F(CommandLine, CountersAreToldByBenchAndKeptWithATrial) {
     const Answer why = run("why softmax --trial 1");
     EXPECT_NE(why.out.find("warp instructions"), std::string::npos) << why.out;
     const nlohmann::json trial = run("why softmax --trial 1 --json").lines().at(0);
+    EXPECT_NE(why.out.find(" PREDICTED by an emulator"), std::string::npos) << why.out;
+    EXPECT_NE(run("why " + problem + " --trial 1").out.find("trial 1: "), std::string::npos);
+    const Answer other = run("why softmax rows=65,cols=256,dtype=f32 --trial 1");
+    EXPECT_EQ(other.code, 2) << other.out;
+    EXPECT_NE(other.err.find("error: no search of that problem is stored"), std::string::npos) << other.err;
     const nlohmann::json& launch = trial.at("counters").at(0);
     EXPECT_GT(launch.at("launch").at("instructions"), launch.at("a_block").at("instructions")) << launch;
     // Every element is read and written at least once, over all blocks.
@@ -129,6 +134,20 @@ TEST_F(CommandLine, APredictionIsWhatADispatcherWouldLaunchUntilSomethingIsMeasu
     EXPECT_EQ(line["rows"][0]["state"], "not measured");
     const bool refused = line["rows"][0]["refused"] != "";
     EXPECT_EQ(line["source"], refused ? "default" : "predicted") << after.out;
+}
+
+TEST_F(CommandLine, WhatIsNotThereOrMeantOtherwiseIsSaid) {
+    const Answer nowhere = run("query --db nowhere/t.db");
+    EXPECT_EQ(nowhere.code, 2);
+    EXPECT_NE(nowhere.err.find("error: there is no database '"), std::string::npos) << nowhere.err;
+    const Answer apart = run("space softmax rows=64 cols=128");
+    EXPECT_NE(apart.err.find("note: rows=64 and cols=128 are two problems; as one they are rows=64,cols=128"),
+              std::string::npos)
+        << apart.err;
+    EXPECT_EQ(run("space softmax rows=64 rows=128").err.find("two problems"), std::string::npos);
+    const Answer strategy = run("replay none.space --strategy nonsuch");
+    EXPECT_NE(strategy.err.find("there is no strategy 'nonsuch'; there are guided, "), std::string::npos)
+        << strategy.err;
 }
 
 TEST_F(CommandLine, APriorIsSaidAndCountsNoTrial) {
