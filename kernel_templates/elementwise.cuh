@@ -139,7 +139,7 @@ __device__ __forceinline__ Site site_of_ragged(const Extents& y, const T* data, 
     const int past = static_cast<int>(reinterpret_cast<unsigned long long>(data + top * row_stride) / sizeof(T) % step);
     const long long col = (static_cast<long long>(blockIdx.x - down * across) * BX + threadIdx.x) * N - past;
     const int first = col < 0 ? static_cast<int>(-col) : 0;
-    const int count = first < N ? static_cast<int>(min(static_cast<long long>(N), y.cols - col)) : 0;
+    const int count = first < N ? static_cast<int>(min(static_cast<long long>(N + 16), y.cols - col)) : 0;
     return site_below<step, ITEMS, ONE_BATCH>(y, top, col, first, count, item);
 }
 
@@ -151,6 +151,31 @@ struct Pieces {
     static constexpr int size = N * sizeof(T) > 16 ? 16 / sizeof(T) : N;
     Vec<T, size> piece[N / size];
 };
+
+/// N elements at any address that is one of an element, of which 16 bytes before and after may be read, too.
+template <int N, class T, class Load>
+__device__ __forceinline__ Pieces<T, N> load_unaligned(const T* p, Load load_vector) {
+    constexpr int wide = 16 / sizeof(T), words = N * sizeof(T) / 4;
+    const unsigned past = static_cast<unsigned>(reinterpret_cast<unsigned long long>(p)) % 16;
+    const T* const aligned = p - past / sizeof(T);
+    unsigned word[words + 4];
+#pragma unroll
+    for (int i = 0; i <= words / 4; ++i) {
+        const Vec<T, wide> v = load_vector(aligned + i * wide);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) word[4 * i + k] = reinterpret_cast<const unsigned*>(&v)[k];
+    }
+#pragma unroll
+    for (int i = 0; i < words + 2; ++i) word[i] = past & 8 ? word[i + 2] : word[i];
+#pragma unroll
+    for (int i = 0; i < words + 1; ++i) word[i] = past & 4 ? word[i + 1] : word[i];
+    Pieces<T, N> raw;
+#pragma unroll
+    for (int i = 0; i < words; ++i)
+        reinterpret_cast<unsigned*>(&raw)[i] =
+            sizeof(T) == 2 ? __funnelshift_r(word[i], word[i + 1], 8 * (past & 2)) : word[i];
+    return raw;
+}
 
 /// An input. ONE_*: it has one element where y has more.
 template <class T, bool ONE_BATCH, bool ONE_ROW, bool ONE_COL>
@@ -178,6 +203,13 @@ struct Operand {
                 else
                     raw.piece[i] = ::load<size>(from + i * size);
             }
+        } else if (RAGGED && size * sizeof(T) == 16 && at.col >= size && at.count >= N + size) {
+            raw = load_unaligned<N>(from, [](const T* p) {
+                if constexpr (ONE_BATCH || ONE_ROW)
+                    return load_readonly<16 / sizeof(T)>(p);
+                else
+                    return ::load<16 / sizeof(T)>(p);
+            });
         } else {
 #pragma unroll
             for (int i = 0; i < N; ++i)

@@ -3,7 +3,8 @@
 // x, y     units of UNIT bytes: x[b * x1 + r * xs + c], y[b * y1 + c * ys + r]; they do not overlap
 // launch   grid = batches * ceil((rows + EDGE / UNIT - 1) / TILE_R) * ceil(cols / TILE_C), block = THREADS, no dynamic
 //          shared memory
-// needs    the columns of a pass, THREADS * wide / TILE_R, are a multiple of EDGE / UNIT
+// needs    the columns of a pass, THREADS * wide / TILE_R, are a multiple of EDGE / UNIT; the rows of a load,
+//          THREADS * wide / TILE_C, are one of wide
 //
 // Each row of x has vectors of 16 bytes of its own from its first aligned address on. They lie in the tile as they were
 // loaded, so a unit's place there depends on its row's alignment. A tile is slanted: its part of each row of y is
@@ -36,14 +37,16 @@ using Unit = Word<UNIT>;
 constexpr int wide = 16 / UNIT;  // units a vector
 constexpr int edge = EDGE / UNIT;
 constexpr int held = TILE_R + edge - 1;  // rows
-constexpr int across = TILE_C / wide + 1;
-constexpr int loads = (held * across + THREADS - 1) / THREADS;
+// Loads of a tile: `across` threads a row, and the vector after, of which a row that starts within one has a part.
+constexpr int across = TILE_C / wide, rows_at_once = THREADS / across;
+constexpr int loads = (held + rows_at_once - 1) / rows_at_once, loads_after = (held + THREADS - 1) / THREADS;
 constexpr int down = TILE_R / wide, columns = THREADS / down;
 constexpr int grain = 8 * UNIT > 16 ? 8 * UNIT : 16;
 constexpr int pitch = (TILE_C * UNIT + 16 + grain - 1) / grain * grain;
+static_assert(rows_at_once % wide == 0, "places of a thread's rows are constants apart");
 
 /// Where the row `l` of the tile starts: the same units of rows that are `wide` apart lie in different banks.
-__device__ __forceinline__ int place(int l) { return l * pitch + l / wide * 16; }
+__device__ __forceinline__ int place(int l) { return l * pitch + (l * UNIT & ~15); }
 
 /// The low half of an address, or of a stride, in bytes: all that alignment depends on.
 __device__ __forceinline__ unsigned low(const Unit* p) {
@@ -72,48 +75,67 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     // Rows of the tile that exist.
     const int top = row == 0 ? edge - 1 : 0;
     const int bottom = static_cast<int>(min(static_cast<long long>(held), rows - row + edge - 1));
-    // Units of a row before the tile, as far as a vector reaches, and after its first.
-    const int before = static_cast<int>(min(static_cast<long long>(wide), col));
-    const int after = static_cast<int>(min(static_cast<long long>(TILE_C + wide), cols - col));
+    const int thread = static_cast<int>(threadIdx.x);
 
-    // 1. All loads are issued before the first is used. A vector may reach into the tiles beside, not beyond the row.
-    Vec<Unit, wide> raw[loads];
+    // 1. A vector may reach into the tiles beside. Where it may not, beyond a row, its units are loaded one by one.
+    if (col > 0 && cols - col >= TILE_C + wide && top == 0 && bottom == held) {
+        const int l = thread / across, k = thread % across;
+        const unsigned long long start = reinterpret_cast<unsigned long long>(x + l * xs) + k * 16;
+        const auto aligned = [](unsigned long long p) { return reinterpret_cast<const Unit*>(p & ~15ull); };
+        Vec<Unit, wide> raw[loads], after[loads_after];
 #pragma unroll
-    for (int i = 0; i < loads; ++i) {
-        const int t = i * THREADS + static_cast<int>(threadIdx.x), l = t / across;
-        const int c = t % across * wide - static_cast<int>((low(x) + l * low(xs)) % 16 / UNIT);
-        if (l < top || l >= bottom || c >= width) continue;
-        const Unit* const from = x + l * xs;
-        if (c >= -before && c + wide <= after) {
-            raw[i] = load_once<wide>(from + c);
-        } else {
+        for (int i = 0; i < loads; ++i)
+            if ((i + 1) * rows_at_once <= held || l + i * rows_at_once < held)
+                raw[i] = load_once<wide>(aligned(start + i * (rows_at_once * xs * UNIT)));
 #pragma unroll
-            for (int j = 0; j < wide; ++j)
-                if (c + j >= 0 && c + j < width) raw[i].lane[j] = from[c + j];
+        for (int i = 0; i < loads_after; ++i)
+            if (thread + i * THREADS < held)
+                after[i] = load_once<wide>(
+                    aligned(reinterpret_cast<unsigned long long>(x + (thread + i * THREADS) * xs + TILE_C)));
+        unsigned char* const to = tile + place(l) + k * 16;
+#pragma unroll
+        for (int i = 0; i < loads; ++i)
+            if ((i + 1) * rows_at_once <= held || l + i * rows_at_once < held)
+                *reinterpret_cast<Vec<Unit, wide>*>(to + i * place(rows_at_once)) = raw[i];
+#pragma unroll
+        for (int i = 0; i < loads_after; ++i)
+            if (thread + i * THREADS < held)
+                *reinterpret_cast<Vec<Unit, wide>*>(tile + place(thread + i * THREADS) + across * 16) = after[i];
+    } else {
+#pragma unroll 1
+        for (int t = top * (across + 1) + thread; t < bottom * (across + 1); t += THREADS) {
+            const int l = t / (across + 1), k = t % (across + 1);
+            const Unit* const from = x + l * xs;
+            const int c = k * wide - static_cast<int>(low(from) % 16 / UNIT);
+            unsigned char* const to = tile + place(l) + k * 16;
+            if (c + col >= 0 && c + wide <= cols - col) {
+                *reinterpret_cast<Vec<Unit, wide>*>(to) = load_once<wide>(from + c);
+            } else {
+#pragma unroll 1
+                for (int j = 0; j < wide; ++j)
+                    if (c + j >= 0 && c + j < width) *reinterpret_cast<Unit*>(to + j * UNIT) = from[c + j];
+            }
         }
-    }
-#pragma unroll
-    for (int i = 0; i < loads; ++i) {
-        const int t = i * THREADS + static_cast<int>(threadIdx.x), l = t / across;
-        if (l >= top && l < bottom) *reinterpret_cast<Vec<Unit, wide>*>(tile + place(l) + t % across * 16) = raw[i];
     }
     __syncthreads();
 
     // 2. Down the columns.
-    const int mine = static_cast<int>(threadIdx.x) / down;
-    const int first = static_cast<int>(threadIdx.x) % down * wide + edge - 1 -
-                      static_cast<int>((low(y) + mine * low(ys)) % EDGE / UNIT);
+    const int mine = thread / down;
+    const int first =
+        thread % down * wide + edge - 1 - static_cast<int>((low(y) + mine * low(ys)) % EDGE / UNIT);
+    const unsigned past = low(x) + first * low(xs);
     int from[wide];
 #pragma unroll
     for (int j = 0; j < wide; ++j)
-        from[j] = place(first + j) + static_cast<int>((low(x) + (first + j) * low(xs)) % 16) + mine * UNIT;
+        from[j] = first * pitch + mine * UNIT +
+                  static_cast<int>(((first + j) * UNIT & ~15u) | ((past + j * low(xs)) & 15u));
     const bool whole = first >= top && first + wide <= bottom;
     y += mine * ys + first - (edge - 1);
 #pragma unroll
     for (int i = 0; i < TILE_C / columns; ++i) {
         if (mine + i * columns >= width) break;
         Unit* const to = y + i * (columns * ys);
-        const auto unit = [&](int j) { return *reinterpret_cast<const Unit*>(tile + from[j] + i * columns * UNIT); };
+        const auto unit = [&](int j) { return *reinterpret_cast<const Unit*>(tile + from[j] + (j * pitch + i * columns * UNIT)); };
         if (whole) {
             Vec<Unit, wide> v;
             if constexpr (UNIT == 1) {

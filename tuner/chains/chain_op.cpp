@@ -185,8 +185,8 @@ VEC = { values = [1, 2, 4, 8, 16], default = "usual", about = "elements a load" 
 )text";
         case Layout::ragged:
             return R"text(BX = { values = [32, 64, 128, 256, 512], default = 64, about = "threads along a row" }
-BY = { values = [1, 2, 4, 8, 16], default = 4, about = "threads across rows" }
-VEC = { values = [2, 4, 8, 16], default = "16 // largest", about = "elements a load" }
+BY = { values = [1, 2, 4, 8, 16], default = 2, about = "threads across rows" }
+VEC = { values = [2, 4, 8, 16], default = "min(16, 32 // largest)", about = "elements a load" }
 )text";
         default:
             return R"text(BX = { values = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512], default = "across", about = "threads along a row" }
@@ -234,10 +234,10 @@ spill_bytes = 0
                : "cols % 16 == 0",
         each(chain.inputs, ", ", define));
     text += parameters_of(layout);
-    text += fmt::format(R"text(ITEMS = {{ values = [1, 2, 4, 8], default = 2, about = "{}" }}
+    text += fmt::format(R"text(ITEMS = {{ values = [1, 2, 4, 8], default = {}, about = "{}" }}
 STREAM = {{ values = [true, false], default = true, about = "what is read or written once is not kept in a cache" }}
 )text",
-                        flat ? "loads a thread" : "rows a thread");
+                        ragged ? 1 : 2, flat ? "loads a thread" : "rows a thread");
     if (!ragged)
         text += R"text(
 [[kernel.constraint]]
