@@ -2,8 +2,12 @@
 //
 // x        T, [n], sorted: equal elements are neighbours; -0 equals 0, and NaN NaN
 // y        T, [n]: the first counts[0] are written, the rest is left alone; counts: long long, [1]
-// launch   grid = ceil(n / (THREADS * VEC * UNROLL)), block = THREADS, a tile of dynamic shared memory
-//          sums: [tiles], totals: [tiles / 32 + 1] and prefixes: [tiles / 1024 + 1] words, all 0 at first
+// launch   unique        grid = tiles = ceil(n / (THREADS * VEC * UNROLL)), block = THREADS, a tile of dynamic shared
+//                        memory; sums: [tiles], totals: [tiles / 32 + 1] and prefixes: [tiles / 1024 + 1] words, all 0
+//                        at first: a tile waits for those before it
+//          unique_pack   the same without these: what starts a run of a tile goes to its place in parts: T, [tiles * tile],
+//                        and how many these are to part_counts: unsigned, [tiles]
+//          unique_place  grid = ceil(tiles / (THREADS / 32)), block = THREADS: from parts to y, a warp a tile
 // needs    x aligned to VEC elements, VEC * UNROLL <= 32
 //
 // A thread holds its elements in registers, and which of them start a run as bits of one word. What starts a run is
@@ -54,11 +58,9 @@ __device__ __forceinline__ X from_lane(X x, int lane) {
 constexpr int bits_of_count = VEC < 8 ? 8 : 16, together = 32 / bits_of_count;
 constexpr int words = (UNROLL + together - 1) / together;
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-    unique(const T* x, T* y, long long* counts, long long n, Published* sums, Published* totals, Published* prefixes) {
-    extern __shared__ uint4 shared_words[];
+/// Packs what starts a run of the block's tile; how many these are. No barrier after.
+__device__ __forceinline__ unsigned pack_tile(const T* x, long long n, T* packed_tile) {
     __shared__ unsigned slots[warps];
-    T* const packed_tile = reinterpret_cast<T*>(shared_words);
     const long long first = static_cast<long long>(blockIdx.x) * tile_size;
     const int length = static_cast<int>(min(static_cast<long long>(tile_size), n - first));
     const int lane = static_cast<int>(threadIdx.x % 32);
@@ -116,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
     const LaneScan<unsigned> in_tile = scan_warps<warps>(static_cast<unsigned>(so_far), slots);
 
-    // 4. They are packed while the other tiles count.
+    // 4. They are packed.
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
         T* to = packed_tile + in_tile.before + before[i];
@@ -124,9 +126,51 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (int j = 0; j < VEC; ++j)
             if (starts >> (i * VEC + j) & 1) *to++ = v[i].lane[j];
     }
+    return in_tile.all;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    unique(const T* x, T* y, long long* counts, long long n, Published* sums, Published* totals, Published* prefixes) {
+    extern __shared__ uint4 shared_words[];
+    T* const packed_tile = reinterpret_cast<T*>(shared_words);
+    const unsigned all = pack_tile(x, n, packed_tile);
     const unsigned long long below =
-        before_tile(sums, totals, prefixes, blockIdx.x, static_cast<unsigned long long>(in_tile.all));
+        before_tile(sums, totals, prefixes, blockIdx.x, static_cast<unsigned long long>(all));
     y += below;
-    for (unsigned k = threadIdx.x; k < in_tile.all; k += THREADS) y[k] = packed_tile[k];
-    if (threadIdx.x == 0 && first + tile_size >= n) counts[0] = static_cast<long long>(below + in_tile.all);
+    for (unsigned k = threadIdx.x; k < all; k += THREADS) y[k] = packed_tile[k];
+    if (threadIdx.x == 0 && blockIdx.x + 1 == gridDim.x) counts[0] = static_cast<long long>(below + all);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    unique_pack(const T* x, T* parts, unsigned* part_counts, long long n) {
+    extern __shared__ uint4 shared_words[];
+    T* const packed_tile = reinterpret_cast<T*>(shared_words);
+    const unsigned all = pack_tile(x, n, packed_tile);
+    __syncthreads();
+    parts += static_cast<long long>(blockIdx.x) * tile_size;
+    for (unsigned k = threadIdx.x; k < all; k += THREADS) parts[k] = packed_tile[k];
+    if (threadIdx.x == 0) part_counts[blockIdx.x] = all;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    unique_place(const T* parts, const unsigned* part_counts, T* y, long long* counts, unsigned tiles) {
+    __shared__ unsigned long long slots[warps];
+    const unsigned first = blockIdx.x * warps, warp = threadIdx.x / 32, lane = threadIdx.x % 32, tile = first + warp;
+    unsigned long long sum = 0;
+#pragma unroll 8
+    for (unsigned k = threadIdx.x; k < first; k += THREADS) sum += part_counts[k];
+    sum = sum_of_lanes(sum);
+    if (lane == 0) slots[warp] = sum;
+    __syncthreads();
+    if (tile >= tiles) return;
+    unsigned long long below = 0;
+#pragma unroll
+    for (int w = 0; w < warps; ++w) below += slots[w];
+    for (unsigned k = first; k < tile; ++k) below += part_counts[k];
+    const unsigned all = part_counts[tile];
+    parts += static_cast<long long>(tile) * tile_size;
+    y += below;
+#pragma unroll 4
+    for (unsigned k = lane; k < all; k += 32) y[k] = parts[k];
+    if (lane == 0 && tile + 1 == tiles) counts[0] = static_cast<long long>(below + all);
 }

@@ -70,6 +70,9 @@ TEST(TemplateConfigs, AreRightWhereRowsStartAnywhereAndTilesWait) {
         {"unique",
          {{"n", number(300001)}, {"distinct", number(100000)}, {"dtype", text("i64")}},
          "tiles THREADS=128 VEC=1 UNROLL=2"},
+        {"unique",
+         {{"n", number(262151)}, {"distinct", number(30000)}, {"dtype", text("bf16")}},
+         "split THREADS=256 VEC=8 UNROLL=2"},
     };
     for (const Picked& one : picked) {
         TemplateRun run{"sm_90", one.op, one.problem};
