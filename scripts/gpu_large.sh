@@ -68,6 +68,9 @@ quantise rows=540000,cols=4096,dtype=bf16,scales=tensor,format=int8
 quantise rows=540000,cols=4096,dtype=bf16,scales=block,format=int4
 dequantise rows=540000,cols=4096,dtype=bf16,scales=block
 rope tokens=360000,q_heads=32,kv_heads=8,dim=128,dtype=bf16
+scan rows=1,n=2200000000,dtype=f32
+scan rows=540000,n=4096,dtype=bf16,exclusive=true
+unique n=2200000000,dtype=i32
 histogram n=2200000000,bins=256,dtype=f32
 histogram n=4400000000,bins=100000,dtype=bf16
 gemm m=65536,n=33000,k=64,dtype=bf16

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Goal: ops are right beyond 2^31 elements where `autotune check` cannot say so: those without a reference for the
-device, that which needs more memory with one, and extents of 2^31 rows. Method: the default config is launched through
+"""Goal: ops are right beyond 2^31 elements where `autotune check` cannot say so: adam, which needs more memory with its
+reference, and extents of 2^31 rows; scans and unique beside it. Method: the default config is launched through
 libautotune.so on PyTorch's tensors, and all of the result is compared with PyTorch's, a part at a time.
 
     large.py --library build/release/lib/libautotune.so.1

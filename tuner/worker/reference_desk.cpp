@@ -33,13 +33,12 @@ bool is_special(const std::vector<TensorTask>& tensors) {
                                [](const TensorTask& tensor) { return tensor.fill.kind == FillSpec::Kind::special; });
 }
 
-/// The op's own count, or a guess by what is touched.
+/// The op's own count, or what making and reading each element in double is worth, where that is more.
 double reference_work(const Instance& instance) {
-    if (instance.flops() > 0) return instance.flops();
     double elements = 0;
     for (const BoundTensor& tensor : instance.tensors())
         if (tensor.present) elements += static_cast<double>(tensor.elements);
-    return 50 * elements;
+    return std::max(instance.flops(), 50 * elements);
 }
 
 using Fields = std::vector<std::pair<std::string, Value>>;

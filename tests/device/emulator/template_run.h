@@ -46,14 +46,19 @@ public:
 
     Outcome trial(const Config& config) {
         CandidateTask candidate;
-        for (const SourceSpec& source : instance_.sources(config)) {
-            CompileResult result = compile(source);
-            if (!result.ok) return {.ending = Ending::compile_failed, .reason = result.log};
-            candidate.sources.push_back(source.source);
-            candidate.artefacts.push_back(std::move(result.artefact));
-        }
+        if (const std::string log = compile_all(instance_.sources(config), candidate); !log.empty())
+            return {.ending = Ending::compile_failed, .reason = log};
         candidate.sequence = instance_.launches(config, 1);
         return worker_->trial({.candidate = std::move(candidate), .twice = false, .measure = false});
+    }
+
+    /// The op's reference for devices beside that for the CPU: one a written tensor.
+    std::vector<Comparison> anchor() {
+        ReferenceTask task{.slot = 0, .kind = ReferenceTask::Kind::device};
+        if (const std::string log = compile_all(instance_.reference_sources(), task.candidate); !log.empty())
+            throw Error{Error::Kind::compile, log};
+        task.candidate.sequence = instance_.reference_launches();
+        return worker_->anchor(task);
     }
 
 private:
@@ -61,6 +66,17 @@ private:
         for (const Op& op : builtin_ops())
             if (op.name == name) return op;
         throw Error{Error::Kind::internal, "there is no op " + name};
+    }
+
+    /// What a compiler says of the first that fails; empty: none does.
+    std::string compile_all(const std::vector<SourceSpec>& sources, CandidateTask& to) {
+        for (const SourceSpec& source : sources) {
+            CompileResult result = compile(source);
+            if (!result.ok) return result.log;
+            to.sources.push_back(source.source);
+            to.artefacts.push_back(std::move(result.artefact));
+        }
+        return {};
     }
 
     CompileResult compile(const SourceSpec& source) {

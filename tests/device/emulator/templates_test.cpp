@@ -86,6 +86,40 @@ TEST(TemplateConfigs, AreRightWhereRowsStartAnywhereAndTilesWait) {
     }
 }
 
+class DeviceReferences : public testing::TestWithParam<Case> {};
+
+// Goal: what stands in for a CPU reference where that would take seconds says the same.
+// Method: on small problems, of more than one of their chunks where they take some.
+TEST_P(DeviceReferences, AgreeWithThoseForTheCpu) {
+    if (const std::string trouble = no_compiler(); !trouble.empty()) GTEST_SKIP() << trouble;
+    const auto& [part, op, problem] = GetParam();
+    TemplateRun run{part, op, problem};
+    const std::vector<Comparison> compared = run.anchor();
+    EXPECT_FALSE(compared.empty());
+    for (const Comparison& one : compared)
+        EXPECT_EQ(one.bad, 0u) << "element " << one.first_bad << " is " << one.got << ", not " << one.want;
+}
+
+std::vector<Case> chunked_cases() {
+    const auto number = [](std::int64_t n) { return Value{n}; };
+    const auto text = [](const char* word) { return Value{std::string{word}}; };
+    std::vector<Case> all;
+    for (const char* const dtype : {"f32", "f16", "bf16", "i32"})
+        for (const bool exclusive : {false, true}) {
+            all.push_back({"sm_90", "scan", {{"rows", number(1)}, {"n", number(9001)}, {"dtype", text(dtype)}}});
+            all.back().problem.emplace_back("exclusive", exclusive);
+            all.push_back({"sm_90", "scan", {{"rows", number(300)}, {"n", number(33)}, {"dtype", text(dtype)}}});
+            all.back().problem.emplace_back("exclusive", exclusive);
+        }
+    for (const char* const dtype : {"i32", "i64", "f32", "f16", "bf16"})
+        for (const std::int64_t distinct : {1, 700, 100000})
+            all.push_back(
+                {"sm_90", "unique", {{"n", number(9001)}, {"distinct", number(distinct)}, {"dtype", text(dtype)}}});
+    return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Chunked, DeviceReferences, testing::ValuesIn(chunked_cases()), name_of);
+
 std::vector<Case> cases() {
     std::vector<Case> all;
     const auto number = [](std::int64_t n) { return Value{n}; };
