@@ -168,13 +168,6 @@ const Entities::SettingRow* Entities::setting(std::int64_t id) {
     });
 }
 
-std::optional<RunUuid> uuid_of(std::span<const std::byte> blob) noexcept {
-    RunUuid uuid;
-    if (blob.size() != uuid.size()) return std::nullopt;
-    std::ranges::copy(blob, uuid.begin());
-    return uuid;
-}
-
 const Entities::RunRow* Entities::run(const RunUuid& uuid) {
     return cached(runs_, uuid, [&] { return read_run(uuid); });
 }

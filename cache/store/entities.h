@@ -92,7 +92,12 @@ inline constexpr std::string_view device_columns =
 /// Throws where attrs_json is none.
 DeviceIdentity read_device(const Query& row);
 /// What is in a column that holds a uuid; nullopt: it is none.
-std::optional<RunUuid> uuid_of(std::span<const std::byte> blob) noexcept;
+inline std::optional<RunUuid> uuid_of(std::span<const std::byte> blob) noexcept {
+    RunUuid uuid;
+    if (blob.size() != uuid.size()) return std::nullopt;
+    std::memcpy(uuid.data(), blob.data(), uuid.size());
+    return uuid;
+}
 /// The names of a key's fields, but of alignments and layouts, in its own order.
 std::vector<std::string> names_in(std::span<const std::byte> key);
 /// The problem of a key, with its fields in the order of `names`; of what is no key without any.

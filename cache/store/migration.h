@@ -39,7 +39,7 @@ void migrate(Database& database, bool trials, std::span<const Migration> steps =
 
 /// The same of a file, behind its other writers: one immediate transaction, after a copy beside it (PATH.schema-N) that
 /// goes with success. A process that is killed leaves the file as it was and the copy; the next one begins anew. Needs
-/// as much free space as the file takes.
+/// some two and a half times the space that the file takes, of which most comes back with a compact.
 /// Throws MigrationFailure; DatabaseFailure where the file is locked or damaged.
 void migrate_file(const std::filesystem::path& path, bool trials, std::chrono::milliseconds patience,
                   std::span<const Migration> steps = migrations(), int to = schema_version);

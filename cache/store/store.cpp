@@ -217,19 +217,24 @@ bool is_here(Contest& contest, const Row& row, Put became) {
 
 /// Each row is the maximum of what competes for its key, so any order and any repetition end in the same rows.
 std::size_t Store::Impl::put_rows(std::span<const Record> records, std::int64_t import) {
-    constexpr std::size_t rows_at_once = 1 << 14;  // of so many, runs lie close enough to each other in their tree
+    constexpr std::size_t rows_at_once = 512;
+    constexpr std::size_t runs_at_once = 1 << 14;  // of so many, several share a page of their tree
     Database& db = tune();
     Interning interned{db, import};
     Contest contest{db};
     std::size_t standing = 0;
     std::vector<RecordRow> rows;
     std::vector<Interning::Problem> problems;
-    for (; !records.empty(); records = records.subspan(std::min(records.size(), rows_at_once))) {
-        const std::span<const Record> some = records.first(std::min(records.size(), rows_at_once));
+    const auto put_waiting = [&] {
+        const std::vector<Put> became = contest.put(rows, import);
+        for (std::size_t i = 0; i < rows.size(); ++i) standing += is_here(contest, rows[i], became[i]) ? 1 : 0;
+        rows.clear();
+    };
+    for (; !records.empty(); records = records.subspan(std::min(records.size(), runs_at_once))) {
+        const std::span<const Record> some = records.first(std::min(records.size(), runs_at_once));
         problems.clear();
         for (const Record& record : some) problems.push_back(interned.problem(record.problem));
         const auto runs = interned.runs(some, problems);
-        rows.clear();
         for (std::size_t i = 0; i < some.size(); ++i) {
             const Record& record = some[i];
             const SharedRow device = interned.device(record.device), source = interned.source(record.source),
@@ -259,9 +264,9 @@ std::size_t Store::Impl::put_rows(std::span<const Record> records, std::int64_t 
                                  .config = config.crc,
                                  .run = runs[i].crc};
             rows.push_back(row_of(record, key, config.id, runs[i], crc_of(record, parts)));
+            if (rows.size() == rows_at_once) put_waiting();
         }
-        const std::vector<Put> became = contest.put(rows, import);
-        for (std::size_t i = 0; i < rows.size(); ++i) standing += is_here(contest, rows[i], became[i]) ? 1 : 0;
+        put_waiting();
     }
     return standing;
 }
