@@ -235,9 +235,9 @@ spill_bytes = 0
         each(chain.inputs, ", ", define));
     text += parameters_of(layout);
     text += fmt::format(R"text(ITEMS = {{ values = [1, 2, 4, 8], default = {}, about = "{}" }}
-STREAM = {{ values = [true, false], default = true, about = "what is read or written once is not kept in a cache" }}
+STREAM = {{ values = [true, false], default = {}, about = "what is read or written once is not kept in a cache" }}
 )text",
-                        ragged ? 1 : 2, flat ? "loads a thread" : "rows a thread");
+                        ragged ? 1 : 2, flat ? "loads a thread" : "rows a thread", !ragged);
     if (!ragged)
         text += R"text(
 [[kernel.constraint]]
