@@ -146,7 +146,7 @@ TEST_F(CommandLine, WhatIsNotThereOrMeantOtherwiseIsSaid) {
         << apart.err;
     EXPECT_EQ(run("space softmax rows=64 rows=128").err.find("two problems"), std::string::npos);
     const Answer strategy = run("replay none.space --strategy nonsuch");
-    EXPECT_NE(strategy.err.find("there is no strategy 'nonsuch'; there are guided, "), std::string::npos)
+    EXPECT_NE(strategy.err.find("there is no strategy 'nonsuch'; the strategies are guided, "), std::string::npos)
         << strategy.err;
 }
 

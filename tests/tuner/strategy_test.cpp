@@ -112,7 +112,7 @@ TEST(Strategies, AreFoundByNameAndAnUnknownOneIsToldThoseThereAre) {
         FAIL();
     } catch (const Error& error) {
         EXPECT_EQ(error.kind(), Error::Kind::usage);
-        EXPECT_TRUE(std::string{error.what()}.starts_with("there is no strategy 'fastest'; there are guided, "));
+        EXPECT_TRUE(std::string{error.what()}.starts_with("there is no strategy 'fastest'; the strategies are guided, "));
     }
 }
 

@@ -231,8 +231,11 @@ private:
         if (config.values.size() != names.size())
             refuse(where, fmt::format("it has {} parameters, and the first{} has {}", config.values.size(),
                                       variant.empty() ? "" : " of '" + variant + "'", names.size()));
-        for (std::size_t i = 0; i < names.size(); ++i)
-            if (config.values[i].first != names[i]) refuse(where, fmt::format("there is no '{}'", names[i]));
+        for (std::size_t i = 0; i < names.size(); ++i) {
+            const std::string& own = config.values[i].first;
+            if (own > names[i]) refuse(where, fmt::format("there is no '{}'", names[i]));
+            if (own < names[i]) refuse(where, fmt::format("there is '{}', which the first has not", own));
+        }
     }
 
     void settle(MeasuredConfig& config) {

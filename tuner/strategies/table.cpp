@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
 #include "autotune/error.h"
 #include "tuner/model/printable.h"
+#include "tuner/model/suggest.h"
 #include "tuner/strategies/annealing.h"
 #include "tuner/strategies/differential.h"
 #include "tuner/strategies/exhaustive.h"
@@ -42,9 +44,10 @@ std::span<const StrategyEntry> strategies() { return table; }
 const StrategyEntry& strategy_named(std::string_view name) {
     const auto found = std::ranges::find(table, name, &StrategyEntry::name);
     if (found != table.end()) return *found;
-    std::string names;
-    for (const StrategyEntry& row : table) names += fmt::format("{}{}", names.empty() ? "" : ", ", row.name);
-    throw Error{Error::Kind::usage, fmt::format("there is no strategy '{}'; there are {}", printable(name), names)};
+    std::vector<std::string> names;
+    for (const StrategyEntry& row : table) names.emplace_back(row.name);
+    throw Error{Error::Kind::usage,
+                fmt::format("there is no strategy '{}'{}", printable(name), remedy(name, names, "strategies"))};
 }
 
 }  // namespace autotune
