@@ -1,4 +1,4 @@
-// cross_entropy, loss and gradient, a row of any length read twice (once without gradient)
+// cross_entropy, loss and gradient, a row of any length read twice, or staged in shared memory (once without gradient)
 //
 // x                 T, row-major [rows, cols], ldx elements from row to row, aligned anyhow: logits
 // label             LABEL, [rows]
@@ -6,8 +6,10 @@
 //                   where the label is no column
 // dx                T, [rows, cols], lddx elements from row to row; may be x: scale * (softmax - (1 - smoothing) at the
 //                   label - smoothing / cols); 0 of an ignored row, NaN as the loss
-// launch            grid = min(rows, 2^31 - 1), block = THREADS, no dynamic shared memory
+// launch            grid = CLUSTER * any, up to rows and 2^31 - 1, block = THREADS, cluster = CLUSTER
+//                   STAGED: dynamic shared memory of `ring` tiles of THREADS * UNROLL vectors
 // needs             THREADS a power of two, 64 or more; cols + THREADS * VEC * UNROLL < 2^31
+//                   STAGED: sm_80, and a row has at most `ring` tiles; CLUSTER > 1: sm_90 and STAGED
 #include "cross_entropy.cuh"
 #include "row_tiles.cuh"
 #ifdef __CUDACC_RTC__

@@ -1,8 +1,12 @@
-// log_softmax, a row of any length read twice: y[r, c] = x[r, c] - max_r - log(sum_k exp(x[r, k] - max_r))
+// log_softmax, a row of any length read twice, or staged in shared memory
+//
+//     y[r, c] = x[r, c] - max_r - log(sum_k exp(x[r, k] - max_r))
 //
 // x, y    T, row-major [rows, cols], ldx and ldy elements from row to row, aligned anyhow; y may be x
-// launch  grid = min(rows, 2^31 - 1), block = THREADS, no dynamic shared memory
+// launch  grid = CLUSTER * any, up to rows and 2^31 - 1, block = THREADS, cluster = CLUSTER
+//         STAGED: dynamic shared memory of `ring` tiles of THREADS * UNROLL vectors
 // needs   THREADS a power of two, 64 or more; cols + THREADS * VEC * UNROLL < 2^31
+//         STAGED: sm_80, and a row has at most `ring` tiles; CLUSTER > 1: sm_90 and STAGED
 // source  as softmax_two_pass.cu
 #include "row_tiles.cuh"
 #ifdef __CUDACC_RTC__

@@ -1,4 +1,4 @@
-// layernorm and rmsnorm, a row of any length read twice, thrice where it is quantised
+// layernorm and rmsnorm, a row of any length read twice, thrice where it is quantised, or staged in shared memory
 //
 //     h = x (+ residual, rounded to T and stored as sum), y = (h - mean) * rstd * (weight + offset) (+ bias)
 //     with rstd = 1 / sqrt(mean((h - mean)^2) + eps); rmsnorm is without mean
@@ -8,8 +8,10 @@
 // residual, sum     T, [rows, cols], packed; sum may be residual or x
 // weight, bias      W, [cols]
 // scales, mean, rstd  float, [rows]
-// launch            grid = min(rows, 2^31 - 1), block = THREADS, no dynamic shared memory
+// launch            grid = CLUSTER * any, up to rows and 2^31 - 1, block = THREADS, cluster = CLUSTER
+//                   STAGED: dynamic shared memory of `ring` tiles of THREADS * UNROLL vectors
 // needs             THREADS a power of two, 64 or more; cols + THREADS * VEC * UNROLL < 2^31
+//                   STAGED: sm_80, no RESIDUAL, and a row has at most `ring` tiles; CLUSTER > 1: sm_90 and STAGED
 // source            means and squares around them of parts are combined as in Chan, Golub & LeVeque 1983
 #include "narrow.cuh"
 #include "row_tiles.cuh"

@@ -249,7 +249,8 @@ __device__ __forceinline__ unsigned at_rank(const void* p, int rank) {
 }
 #endif
 
-/// Called by all threads at a kernel's start, and in the end, so that no block goes while another writes to it.
+/// Called by all threads at a kernel's start; and `close_exchanges` in the end, so that no block goes while another
+/// writes to it.
 template <int CLUSTER, int COUNT>
 __device__ __forceinline__ void open_exchanges(Exchange<CLUSTER> (&exchanges)[COUNT]) {
 #if __CUDA_ARCH__ >= 900

@@ -1,9 +1,13 @@
-// softmax_backward, a row of any length read twice: dx[r, c] = y[r, c] * (dy[r, c] - sum_k y[r, k] dy[r, k])
+// softmax_backward, a row of any length read twice, or staged in shared memory
+//
+//     dx[r, c] = y[r, c] * (dy[r, c] - sum_k y[r, k] dy[r, k])
 //     LOG: of log_softmax: dx[r, c] = dy[r, c] - exp(y[r, c]) * sum_k dy[r, k]
 //
 // y, dy, dx  T, row-major [rows, cols], ldy, lddy and lddx elements from row to row, aligned anyhow; dx may be y or dy
-// launch     grid = min(rows, 2^31 - 1), block = THREADS, no dynamic shared memory
+// launch     grid = CLUSTER * any, up to rows and 2^31 - 1, block = THREADS, cluster = CLUSTER
+//            STAGED: dynamic shared memory of `ring` tiles of THREADS * UNROLL vectors of each tensor
 // needs      THREADS a power of two, 64 or more; cols + THREADS * VEC * UNROLL < 2^31
+//            STAGED: sm_80, not RAGGED, and a row has at most `ring` tiles; CLUSTER > 1: sm_90 and STAGED
 #include "row_tiles.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop

@@ -1,8 +1,12 @@
-// softmax, a row of any length read twice: y[r, c] = exp(x[r, c] - max_r) / sum_k exp(x[r, k] - max_r)
+// softmax, a row of any length read twice, or staged in shared memory
+//
+//     y[r, c] = exp(x[r, c] - max_r) / sum_k exp(x[r, k] - max_r)
 //
 // x, y    T, row-major [rows, cols], ldx and ldy elements from row to row, aligned anyhow; y may be x
-// launch  grid = min(rows, 2^31 - 1), block = THREADS, no dynamic shared memory
+// launch  grid = CLUSTER * any, up to rows and 2^31 - 1, block = THREADS, cluster = CLUSTER
+//         STAGED: dynamic shared memory of `ring` tiles of THREADS * UNROLL vectors
 // needs   THREADS a power of two, 32 or more; cols + THREADS * VEC * UNROLL < 2^31
+//         STAGED: sm_80, and a row has at most `ring` tiles; CLUSTER > 1: sm_90 and STAGED
 // source  online normaliser, Milakov & Gimelshein 2018, algorithm 3, with one rescaling a batch of loads
 #include "row_tiles.cuh"
 #ifdef __CUDACC_RTC__
