@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <numeric>
 #include <tuple>
 
 #include "cache/store/crc32.h"
@@ -23,48 +22,54 @@ auto shared_of(const RunInfo& r) {
 constexpr std::array<std::string_view, 11> run_columns{"uuid", "setting", "form",     "numbers", "started", "ended",
                                                        "seed", "power_w", "temp_max", "import",  "crc"};
 
+/// A run's row, away from the record that it came with: in another order those
+/// would be far apart.
+struct RunRow {
+    RunUuid uuid{};
+    std::int32_t crc = 0;
+    std::size_t number = 0;  ///< of its run among those to be put
+    std::int64_t setting = 0, started = 0, ended = 0, seed = 0;
+    ProblemRef problem{};
+    double power_w = 0, temperature_max = 0;
+};
+
 class FedRuns : public FedRows {
 public:
-    FedRuns(std::span<const NewRun> runs, std::int64_t import) : runs_{runs}, import_{import} {
-        crcs_.reserve(runs.size());
-        for (const NewRun& run : runs)
-            crcs_.push_back(short_crc(crc_of_run(run.uuid, *run.info, *run.problem, run.setting.crc)));
-    }
+    FedRuns(std::span<const RunRow> runs, std::int64_t import) : runs_{runs}, import_{import} {}
     std::size_t count() const noexcept override { return runs_.size(); }
-    std::int64_t mark(std::size_t row) const noexcept override { return crcs_[row]; }
+    std::int64_t mark(std::size_t row) const noexcept override { return runs_[row].crc; }
     void give(sqlite3_context* to, std::size_t row, int column) const noexcept override {
-        const auto& [info, problem, uuid, setting] = runs_[row];
+        const RunRow& run = runs_[row];
         const auto number = [to](std::int64_t value) { give_value(to, value); };
         switch (column) {
             case 0:
-                return give_value(to, std::span<const std::byte>{uuid});
+                return give_value(to, std::span<const std::byte>{run.uuid});
             case 1:
-                return number(setting.id);
+                return number(run.setting);
             case 2:
-                return number(problem->form);
+                return number(run.problem.form);
             case 3:
-                return give_value(to, problem->blob());
+                return give_value(to, run.problem.blob());
             case 4:
-                return number(info->started);
+                return number(run.started);
             case 5:
-                return number(info->ended);
+                return number(run.ended);
             case 6:
-                return number(static_cast<std::int64_t>(info->seed));
+                return number(run.seed);
             case 7:
-                return give_value(to, info->power_w);
+                return give_value(to, run.power_w);
             case 8:
-                return give_value(to, info->temperature_max);
+                return give_value(to, run.temperature_max);
             case 9:
                 return number(import_);
             default:
-                return number(crcs_[row]);
+                return number(run.crc);
         }
     }
 
 private:
-    std::span<const NewRun> runs_;
+    std::span<const RunRow> runs_;
     std::int64_t import_;
-    std::vector<std::int32_t> crcs_;
 };
 
 }  // namespace
@@ -73,17 +78,26 @@ std::vector<std::size_t> put_runs(Database& database, std::span<const NewRun> ru
     static const std::string sql = feed_sql("run", run_columns, "import = import", "crc");
     std::vector<std::size_t> met;
     if (runs.size() > FedRows::few) {
-        // In the order of their tree, in which neighbours share a page. Of equal ones the first is put.
-        std::vector<std::size_t> order(runs.size());
-        std::iota(order.begin(), order.end(), std::size_t{0});
-        std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
-            const int way = std::memcmp(runs[a].uuid.data(), runs[b].uuid.data(), runs[a].uuid.size());
-            return way != 0 ? way < 0 : a < b;
+        std::vector<RunRow> rows;
+        rows.reserve(runs.size());
+        for (const auto& [info, problem, uuid, setting] : runs)
+            rows.push_back({.uuid = uuid,
+                            .crc = short_crc(crc_of_run(uuid, *info, *problem, setting.crc)),
+                            .number = rows.size(),
+                            .setting = setting.id,
+                            .started = info->started,
+                            .ended = info->ended,
+                            .seed = static_cast<std::int64_t>(info->seed),
+                            .problem = *problem,
+                            .power_w = info->power_w,
+                            .temperature_max = info->temperature_max});
+        // In the order of their tree, in which neighbours share a page. Of equal
+        // ones the first is put.
+        std::ranges::sort(rows, [](const RunRow& a, const RunRow& b) {
+            const int way = std::memcmp(a.uuid.data(), b.uuid.data(), a.uuid.size());
+            return way != 0 ? way < 0 : a.number < b.number;
         });
-        std::vector<NewRun> sorted;
-        sorted.reserve(runs.size());
-        for (const std::size_t i : order) sorted.push_back(runs[i]);
-        for (const std::size_t i : feed(database, sql, FedRuns{sorted, import})) met.push_back(order[i]);
+        for (const std::size_t i : feed(database, sql, FedRuns{rows, import})) met.push_back(rows[i].number);
         std::ranges::sort(met);
         return met;
     }
