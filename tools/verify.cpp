@@ -67,6 +67,12 @@ private:
             for (const Record& record :
                  store_.records({.op = op->name, .device_fp = gpu.identity.fp}, session_.today({op})))
                 by_problem[record.problem.key].push_back(record);
+            // What was imported may be faster than what it waits behind, which only a measurement of here can say.
+            if (request_.imported)
+                for (const Record& record : store_.records(
+                         {.op = op->name, .device_fp = gpu.identity.fp, .waiting = true}, session_.today({op})))
+                    if (!record.local() && !was_tried_here(*op, record, gpu))
+                        by_problem[record.problem.key].push_back(record);
             for (const auto& [key, records] : by_problem) {
                 if (interrupted()) return;
                 if (!request_.imported)
@@ -76,7 +82,7 @@ private:
                 else if (gpu.identity.emulated)
                     verify_problem(*bench, *op, others, gpu);
                 else
-                    take_over(*bench, *op, others, gpu);
+                    take_over(*bench, *op, others, effort_of_here(records), gpu);
             }
         }
     }
@@ -122,16 +128,34 @@ private:
         return others;
     }
 
+    bool was_tried_here(const Op& op, const Record& record, const PresentGpu& gpu) const {
+        const RunStart start{.device = gpu.identity,
+                             .environment = session_.environment(&gpu.identity),
+                             .templates = templates_of(op),
+                             .problem = record.problem};
+        return std::ranges::any_of(store_.known_outcomes(start),
+                                   [&](const auto& known) { return known.first == record.config; });
+    }
+
+    /// As much as was put into the records that what is timed now competes with: then the faster stands.
+    static SearchEffort effort_of_here(const std::vector<Record>& records) {
+        SearchEffort effort = SearchEffort::quick;
+        for (const Record& record : records)
+            if (record.local()) effort = std::max(effort, record.run.effort);
+        return effort;
+    }
+
     /// Checks and times the configs of others beside the default, as the finals of a search would, and stores what
     /// stands as measured here: their own rows give way to it.
-    void take_over(Bench& bench, const Op& op, const std::vector<Record>& records, const PresentGpu& gpu) {
+    void take_over(Bench& bench, const Op& op, const std::vector<Record>& records, SearchEffort effort,
+                   const PresentGpu& gpu) {
         problem_ = records.front().problem.text();
         const std::optional<Instance> made = made_again(records, op, gpu);
         if (!made) return;
         const Instance& instance = *made;
         problem_ = problem_words(instance, " ");
         const Preparation preparation = bench.prepare(instance);
-        RunKeeper keeper{store_, start_of(instance, records, gpu)};
+        RunKeeper keeper{store_, start_of(instance, records, effort, gpu)};
         std::vector<Candidate> candidates = checked_once(bench, instance, records, gpu, keeper);
         time_in_rounds(bench, candidates);
         RunEnd end{.method = preparation.method, .reference = preparation.reference};
@@ -165,7 +189,8 @@ private:
         Ending ending;
     };
 
-    RunStart start_of(const Instance& instance, const std::vector<Record>& records, const PresentGpu& gpu) const {
+    RunStart start_of(const Instance& instance, const std::vector<Record>& records, SearchEffort effort,
+                      const PresentGpu& gpu) const {
         return {.device = gpu.identity,
                 .environment = session_.environment(&gpu.identity),
                 .templates = templates_of(instance.op()),
@@ -173,7 +198,7 @@ private:
                 .info = {.strategy = "verify",
                          .seed = request_.seed,
                          .budget = std::to_string(records.size()),
-                         .effort = SearchEffort::quick}};
+                         .effort = effort}};
     }
 
     std::vector<Candidate> checked_once(Bench& bench, const Instance& instance, const std::vector<Record>& records,

@@ -61,7 +61,10 @@ bool predicted_better(const Record& a, const Record& b) {
 void Store::scan(const RecordQuery& query, const Today& today,
                  const std::function<void(const RecordView&)>& sink) const {
     impl_->ask([&] {
-        scan_records(impl_->tune(), query, today, sink, [this](const RecordKey& key) { impl_->broken.push_back(key); });
+        const auto broken = [&](const RecordKey& key) {
+            if (!query.waiting) impl_->broken.push_back(key);
+        };
+        scan_records(impl_->tune(), query, today, sink, broken, query.waiting ? Seat::beside : Seat::standing);
     });
 }
 

@@ -90,6 +90,7 @@ struct RecordQuery {
     Expression where{};         ///< over the problem's key fields, such as "cols >= 4096"; unknown names: no match
     bool winners_only = false;  ///< rank 0 only
     bool predicted = false;     ///< predictions in place of measurements
+    bool waiting = false;       ///< what waits beside better rows, in place of these
     /// Of a scan: false may leave RecordView::problem and run null, which saves reading what people are told of them.
     bool with_problem = true;
 };
