@@ -44,7 +44,7 @@ inline constexpr std::array<EndingInfo, 22> endings{{
     {Ending::timed_out, "timed_out", "timed out", "timeout", true, false},
     {Ending::out_of_memory, "out_of_memory", "out of memory", "runtime", false, false},
     {Ending::wrong_result, "wrong_result", "wrong result", "correctness", true, true},
-    {Ending::out_of_bounds, "out_of_bounds", "wrote out of bounds", "correctness", true, true},
+    {Ending::out_of_bounds, "out_of_bounds", "out of bounds", "correctness", true, true},
     {Ending::invalid_access, "invalid_access", "invalid access", "runtime", true, true},
     {Ending::race, "race", "race", "correctness", true, true},
     {Ending::barrier_misuse, "barrier_misuse", "barrier misuse", "correctness", true, true},
