@@ -15,6 +15,7 @@ import math
 import os
 import queue
 import shlex
+import signal
 import statistics
 import subprocess
 import sys
@@ -60,19 +61,20 @@ def tune(options, works):
         if text not in lines:
             lines.append(text)
     summaries, errors = {}, {}
+    until = time.time() + 0.6 * (options.until - time.time())  # what is not tuned by then runs its default
     left = lambda op: [p for p in groups[op][0] if (op, p) not in summaries]
-    run_tune(options, groups, summaries)
+    said = run_tune(options, groups, summaries, until) if time.time() < until else "there was no time left"
     for op in groups:
-        if left(op):
-            said = run_tune(options, {op: (left(op), groups[op][1])}, summaries)
+        if left(op) and time.time() < until:
+            said = run_tune(options, {op: (left(op), groups[op][1])}, summaries, until)
         if left(op):
             errors[op] = said
             print(f"error: {op} {'; '.join(left(op))} was not tuned: {said}", file=sys.stderr, flush=True)
     return summaries, errors
 
 
-def run_tune(options, groups, summaries):
-    """One process for these. Adds to the summaries, and returns how it ended."""
+def run_tune(options, groups, summaries, until):
+    """One process for these, interrupted when its time is over. Adds to the summaries, and returns how it ended."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file, tempfile.TemporaryFile("w+") as notices:
         file.write("".join(f"{op} {p}\n" for op, (problems, _) in groups.items() for p in problems))
         file.flush()
@@ -80,6 +82,8 @@ def run_tune(options, groups, summaries):
         command = [options.autotune, "tune", "--problems", file.name, "--budget", options.budget, "--db", options.db, "--json",
                    "--progress", "none", *chains, *shlex.split(options.tune_flags)]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=notices, text=True)
+        alarm = threading.Timer(min(until - time.time(), 1e6), lambda: child.send_signal(signal.SIGINT))
+        alarm.start()
         for line in child.stdout:
             event = json.loads(line)
             if event["event"] != "summary":
@@ -91,6 +95,7 @@ def run_tune(options, groups, summaries):
                   (f", {best['time_us']:.2f} us" if best else ", none is right") +
                   (f", default {default['time_us']:.2f}" if default else ""), flush=True)
         child.wait()
+        alarm.cancel()
         notices.seek(0)
         said = [line for line in notices.read().splitlines() if line.strip()][-3:]
         return f"exit code {child.returncode}: {' | '.join(said)}"
@@ -125,7 +130,7 @@ def work_through(options):
     chains = sorted({w.chain for w in works if w.chain} | {s.chain for s in steps_of(works)})
     tuned = launch.Dispatcher(library, options.db, chains)
     untuned = launch.Dispatcher(library, None, chains)
-    for index in range(options.start, len(works)):
+    for index in range(options.start, options.end):
         work = works[index]
         if time.time() > options.until:
             say(event="row", index=index, row={"op": work.op, "problem": work.problem_text, "error": "there was no time left"})
@@ -151,11 +156,12 @@ def work_through(options):
     say(event="done")
 
 
-def watch(options, works):
-    """Runs that process, and another one behind the work at which one died or hung. Returns all rows, and what it said."""
-    rows, facts, start = {}, {}, 0
-    while start < len(works):
-        command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--worker", "--start", str(start), "--db", options.db,
+def watch(options, works, start, end):
+    """Runs that process for works from `start` on, and another one behind the work at which one died or hung. Returns rows
+    by number, and what it said."""
+    rows, facts = {}, {}
+    while start < end:
+        command = [sys.executable, os.path.abspath(__file__), *sys.argv[1:], "--worker", "--start", str(start), "--end", str(end), "--db", options.db,
                    "--until", str(options.until), "--cub-library", options.cub_library or ""]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         lines = queue.Queue()
@@ -186,12 +192,12 @@ def watch(options, works):
         if not started:
             print(f"error: the process that holds the GPU does not start (exit code {child.returncode})", file=sys.stderr)
             break
-        if at < len(works) and at not in rows:
+        if at < end and at not in rows:
             why = f"hung for {options.limit} s" if hung else f"ended its process with {child.returncode}"
             rows[at] = {"op": works[at].op, "problem": works[at].problem_text, "error": why}
             print_row(rows[at])
         start = at + 1 if at in rows else at
-    return [rows[i] for i in sorted(rows, key=lambda i: works[i].place)], facts
+    return rows, facts
 
 
 # -- what is said
@@ -288,6 +294,7 @@ def arguments():
     for hidden in ("--worker",):
         parser.add_argument(hidden, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--start", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--end", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--until", type=float, help=argparse.SUPPRESS)
     parser.add_argument("--cub-library", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -339,14 +346,23 @@ def main():
     folder = tempfile.mkdtemp()
     options.db = options.db or os.path.join(folder, "rowops.db")
     building = cub.begin_build(folder)
-    began = time.time()
-    summaries, errors = tune(options, works)
-    tuning_s = time.time() - began
-    if building and building.wait() == 0:
-        options.cub_library = cub.library_in(folder)
-    else:
-        print("note: no CUB: " + (building.stdout.read()[-500:] if building else "there is no nvcc"), file=sys.stderr)
-    rows, facts = watch(options, works)
+    summaries, errors, found, facts, tuning_s, start = {}, {}, {}, {}, 0.0, 0
+    # The most telling ones first, tuned and timed, then the others: rows are there when time runs out.
+    for end in sorted({sum(w.quick for w in works), len(works)} - {0}):
+        began = time.time()
+        summaries_here, errors_here = tune(options, works[start:end])
+        tuning_s += time.time() - began
+        summaries |= summaries_here
+        errors |= errors_here
+        if building and building.wait() == 0:
+            options.cub_library = cub.library_in(folder)
+        elif not start:
+            print("note: no CUB: " + (building.stdout.read()[-500:] if building else "there is no nvcc"), file=sys.stderr)
+        rows, said = watch(options, works, start, end)
+        found |= rows
+        facts = facts or said
+        start = end
+    rows = [found[i] for i in sorted(found, key=lambda i: works[i].place)]
     failed = summarise(rows, facts, summaries, tuning_s, options)
     if options.json:
         for row in rows:

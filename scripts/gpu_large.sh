@@ -27,6 +27,8 @@ check() {  # op, problem, chain or nothing
   [ "$status" = 0 ] && [ "$right" = 0 ] && result="no variant is valid" status=1
   if grep -qE 'error: .* needs .* on the GPU' "$work/log"; then
     result="skipped: $(grep -m1 -oE 'needs .*' "$work/log")"
+  elif grep -qE 'error: CUDA_ERROR_OUT_OF_MEMORY' "$work/log"; then
+    result="skipped: $(grep -m1 -oE 'CUDA_ERROR_OUT_OF_MEMORY .*' "$work/log")"
   elif [ "$status" != 0 ]; then
     failed=1
     echo "== $name"

@@ -14,7 +14,7 @@
 namespace autotune {
 namespace {
 
-constexpr int slot = 1;
+constexpr int slot = recheck_slot;
 constexpr std::size_t references_ahead = 3;
 
 /// Scalars at the next of their check values.

@@ -174,7 +174,12 @@ void RunLane::set_reference(const ReferenceTask& task, const std::vector<Fd>& va
 bool RunLane::hold(std::shared_ptr<const HeldProblem> problem) {
     held_.erase(problem->task.slot);
     const bool warm = prepare(problem->task, problem->contents);
-    if (!problem->task.modelled) set_reference(problem->reference, problem->values);
+    try {
+        if (!problem->task.modelled) set_reference(problem->reference, problem->values);
+    } catch (const Error&) {  // a worker that is still there gives back what it has of the problem
+        if (open_) drop(problem->task.slot);
+        throw;
+    }
     held_[problem->task.slot] = std::move(problem);
     return warm;
 }

@@ -2,12 +2,20 @@
 
 #include <fmt/format.h>
 
+#include "autotune/error.h"
 #include "tuner/worker/json_types.h"
 
 namespace autotune {
 
 void TrialDesk::hold_main() {
-    if (!lane_.holds(0)) lane_.hold(main_);
+    if (lane_.holds(0)) return;
+    try {
+        lane_.hold(main_);
+    } catch (const Error& e) {
+        if (e.kind() != Error::Kind::device || !lane_.holds(recheck_slot)) throw;
+        lane_.drop(recheck_slot);  // no room for both; a re-check holds its problem anew for each run
+        lane_.hold(main_);
+    }
 }
 
 void TrialDesk::hold_main_anew() { lane_.hold(main_); }

@@ -9,6 +9,9 @@
 
 namespace autotune {
 
+/// Where a re-check puts its problems.
+inline constexpr int recheck_slot = 1;
+
 /// Asks a lane's worker for trials of the problem at hand, slot 0, which it gives back to a worker that does not hold
 /// it. Used on the lane's thread, but for set_main.
 class TrialDesk {
