@@ -2,6 +2,8 @@
 PyTorch or a GPU. Method: its modules run on the fake libcuda.so.1; a tensor is what has PyTorch's four methods."""
 import ctypes
 import sys
+import tempfile
+import types
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv[2])
@@ -34,6 +36,32 @@ assert rowops.match([plain], {"rows": 9, "cols": 64}) == "rows=9,cols=64"
 assert abs(rowops.geometric_mean([0.5, 2, 4]) - 4 ** (1 / 3)) < 1e-12
 row = {"beside": {"default": {"us": 1}, "apart": {"us": 1}, "steps": {"us": 1}, "eager": {"us": 3}, "triton": {"us": 2}}}
 assert rowops.best_other(row)[0] == "triton"
+
+# A work at which the process dies costs its own row; one that hangs too.
+STUB = """
+import json, sys, time
+words = dict(zip(sys.argv, sys.argv[1:]))
+say = lambda **what: print(json.dumps(what), flush=True)
+say(event="started", gpu="none", torch="none")
+for index in range(int(words["--start"]), int(words["--end"])):
+    say(event="begins", index=index)
+    if index == 1:
+        sys.exit(7)
+    if index == 3:
+        time.sleep(60)
+    say(event="row", index=index, row={"op": "op", "problem": str(index), "error": "none was asked for"})
+say(event="done")
+"""
+with tempfile.NamedTemporaryFile("w", suffix=".py") as stub:
+    stub.write(STUB)
+    stub.flush()
+    rowops.__file__, argv, sys.argv = stub.name, sys.argv, ["rowops.py"]
+    works = [types.SimpleNamespace(op="op", problem_text=str(i)) for i in range(6)]
+    rows, facts = rowops.watch(types.SimpleNamespace(db="", until=0.0, cub_library="", limit=3), works, 0, 5)
+    sys.argv = argv
+assert sorted(rows) == [0, 1, 2, 3, 4] and facts["gpu"] == "none", rows
+said = [rows[i]["error"] for i in range(5)]
+assert said == ["none was asked for", "ended its process with 7", "none was asked for", "hung for 3 s", "none was asked for"], said
 
 library = Library(sys.argv[1])
 assert ctypes.sizeof(Dispatcher.Options) == 192
