@@ -137,18 +137,24 @@ TEST_F(DbCommandLine, VerifyTakesImportedRecordsOverOnceTheyWereCheckedAndTimedH
 // Goal: what was imported waits behind a slower search of here, until it was measured here and is faster.
 TEST_F(DbCommandLine, VerifyTimesWhatWaitsBehindASearchOfHereAndTheFasterStands) {
     const std::string problem = "softmax rows=64,cols=4096,dtype=f32";
-    ASSERT_EQ(scripted("tune " + problem + " --strategy local --budget 2 --prior none --db a/tune.db").code, 0);
     const auto first = [&](const std::string& db) { return json::parse(run("query softmax --json" + db).out); };
-    const json won = first(""), here = first(" --db a/tune.db");
-    ASSERT_GT(here["time_us"], won["time_us"]) << "the short search found as much";
-    ASSERT_EQ(run("db import all.jsonl --db a/tune.db").code, 0);
-    EXPECT_EQ(first(" --db a/tune.db")["config"], here["config"]) << "nobody has measured the other one here";
-    const Answer r = scripted("verify softmax --imported --db a/tune.db");
+    const json won = first("");
+    json here = won;
+    std::string db;
+    for (int seed = 1; seed <= 20 && here["time_us"] <= won["time_us"]; ++seed) {  // until two trials found less
+        db = fmt::format(" --db a/{}.db", seed);
+        const std::string search = fmt::format("tune {} --strategy random --seed {} --budget 2{}", problem, seed, db);
+        ASSERT_EQ(scripted(search + " --prior none").code, 0);
+        here = first(db);
+    }
+    ASSERT_GT(here["time_us"], won["time_us"]) << "each short search found as much";
+    ASSERT_EQ(run("db import all.jsonl" + db).code, 0);
+    EXPECT_EQ(first(db)["config"], here["config"]) << "nobody has measured the other one here";
+    const Answer r = scripted("verify softmax --imported" + db);
     EXPECT_EQ(r.code, 0) << r.err;
-    EXPECT_EQ(first(" --db a/tune.db")["config"], won["config"]) << r.out;
-    EXPECT_EQ(first(" --db a/tune.db")["verified"], "verified");
-    EXPECT_EQ(scripted("verify softmax --imported --db a/tune.db").out,
-              "0 records checked, 0 failed, 0 now measured here\n");
+    EXPECT_EQ(first(db)["config"], won["config"]) << r.out;
+    EXPECT_EQ(first(db)["verified"], "verified");
+    EXPECT_EQ(scripted("verify softmax --imported" + db).out, "0 records checked, 0 failed, 0 now measured here\n");
 }
 
 TEST_F(DbCommandLine, AnImportedRecordThatFailsItsCheckIsTakenOverByNobody) {
