@@ -43,7 +43,7 @@ struct SmallProblem {
 };
 
 /// A check runs a small problem, a model the one that was asked for.
-constexpr double modelling_over_check = 6;
+constexpr double modelling_over_check = 3;
 
 /// One emulating process, and what it holds.
 struct EmulatingLane {

@@ -62,7 +62,7 @@ public:
     }
 
 private:
-    static constexpr double longest_wait = 10, least_look_s = 0.01;
+    static constexpr double longest_wait = 3, least_look_s = 0.01;
     const Patience& patience_;
     const pid_t process_;
     double limit_s_ = 0, before_s_ = 0;

@@ -34,7 +34,7 @@ struct Patience {
     double limit_s = 10;  ///< where nothing better is known
     double least_s = 2;   ///< never less than this
     double times_expected = 10;
-    /// The limit is of the processor's time: a machine that does other work too makes nothing late. By the clock ten
+    /// The limit is of the processor's time: a machine that does other work too makes nothing late. By the clock three
     /// times as long is waited at most.
     bool processor_time = false;
 };
