@@ -1,4 +1,5 @@
 #include "tuner/loader/op_loader.h"
+#include "tuner/model/op_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -199,6 +200,14 @@ TEST(OpLoader, BoundsTheParametersOfAVariant) {
     };
     EXPECT_EQ(load(op_text("x", {}, parameters(64))).variants[0].parameters.size(), 64u);
     EXPECT_THROW(load(op_text("x", {}, parameters(65))), Error);
+}
+
+// Goal: a source of any bytes makes no op that cannot be written as JSON. The compiler says that it lacks the header.
+TEST(OpLoader, LeavesAnIncludeWhoseNameIsNoUtf8ToTheCompiler) {
+    const MemoryFiles files{{{"a.cu", "#include \"h\xf6he.cuh\"\n"}, {"h\xf6he.cuh", "int height;\n"}}};
+    const Op op = load_op(op_text("fill"), files, "x.toml");
+    EXPECT_THAT(names_of(op.files), ElementsAre("a.cu"));
+    EXPECT_EQ(op_to_json(op_from_json(op_to_json(op))), op_to_json(op));
 }
 
 TEST(OpLoader, EndsWithHeadersThatIncludeEachOther) {

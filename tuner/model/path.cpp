@@ -1,5 +1,7 @@
 #include "tuner/model/path.h"
 
+#include "tuner/model/utf8.h"
+
 namespace autotune {
 
 std::optional<std::string> path_objection(std::string_view path) {
@@ -7,6 +9,7 @@ std::optional<std::string> path_objection(std::string_view path) {
     if (path.size() > 255) return "is longer than 255 bytes";
     if (path.find('\0') != std::string_view::npos || path.find('\\') != std::string_view::npos)
         return "holds a character that no path here has";
+    if (!is_utf8(path)) return "is no UTF-8";
     if (path.front() == '/') return "is absolute; an op's files are in its folder";
     for (std::string_view rest = path; !rest.empty();) {
         const std::size_t end = rest.find('/');
