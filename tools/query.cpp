@@ -18,6 +18,7 @@
 #include "tools/subcommands.h"
 #include "tools/suggestion.h"
 #include "tuner/interchange/kernel_tuner_cache.h"
+#include "tuner/interchange/t4.h"
 #include "tuner/model/printable.h"
 #include "tuner/model/suggest.h"
 

@@ -9,6 +9,7 @@
 
 #include "tuner/interchange/json_text.h"
 #include "tuner/interchange/kernel_tuner_cache.h"
+#include "tuner/interchange/t4.h"
 
 namespace {
 

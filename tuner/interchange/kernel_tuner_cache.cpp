@@ -1,12 +1,70 @@
 #include "tuner/interchange/kernel_tuner_cache.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
-#include "tuner/interchange/json_text.h"
 #include "tuner/interchange/measured_space.h"
+#include "tuner/interchange/measurements_reader.h"
 
 namespace autotune {
 namespace {
+
+class CacheReader : MeasurementsReader {
+public:
+    using MeasurementsReader::MeasurementsReader;
+
+    Measurements read() {
+        const ForeignJson& rows = root_["cache"];
+        if (!rows.is_object()) refuse("cache", "it is no object");
+        out_.kernel = text_or_nothing(root_, "kernel_name");
+        out_.device = text_or_nothing(root_, "device_name");
+        const std::string told = text_or_nothing(root_, "objective"), objective = told.empty() ? "time" : told;
+        if (root_.contains("tune_params_keys") && root_["tune_params_keys"].is_array())
+            for (const ForeignJson& key : root_["tune_params_keys"]) {
+                if (!key.is_string()) refuse("tune_params_keys", "a name is no string");
+                out_.parameters.push_back(key.get<std::string>());
+            }
+        if (out_.parameters.empty()) refuse("tune_params_keys", "it names no parameter");
+        for (const auto& [key, row] : rows.items()) cached(key, row, objective);
+        return finish();
+    }
+
+private:
+    void cached(const std::string& key, const ForeignJson& row, const std::string& objective) {
+        const std::string where = fmt::format("cache['{}']", key.substr(0, 100));
+        if (!row.is_object()) refuse(where, "it is no object");
+        MeasuredConfig config;
+        for (const std::string& name : out_.parameters) {
+            if (!row.contains(name)) refuse(where, fmt::format("there is no '{}'", name));
+            config.values.emplace_back(name, value_of(row[name], where, name));
+        }
+        config.compilation_ms = time_or_nothing(row, {"compile_time"}, 1, where);
+        config.validation_ms = time_or_nothing(row, {"verification_time"}, 1, where);
+        config.search_ms = time_or_nothing(row, {"strategy_time"}, 1, where);
+        config.framework_ms = time_or_nothing(row, {"framework_time"}, 1, where);
+        config.runtimes_ms = times(row, "times", 1, where);
+        config.timestamp = timestamp_of(text_or_nothing(row, "timestamp"));
+        std::string failure = text_or_nothing(row, "__error__");
+        if (failure.empty()) failure = text_or_nothing(row, objective.c_str());
+        // Whatever was searched for, configs are compared by their time.
+        const std::string compared = row.contains("time") ? "time" : objective;
+        if (failure.empty()) failure = text_or_nothing(row, compared.c_str());
+        if (!failure.empty()) {
+            config.invalidity = failure == "CompilationFailedConfig" ? "compile"
+                                : failure == "InvalidConfig"         ? "constraints"
+                                                                     : "runtime";
+        } else if (row.contains(compared) && !row[compared].is_null()) {
+            // Before it wrote words, Kernel Tuner wrote 1e20 for a failure.
+            config.time_ms = time_of(row[compared], 1, where);
+            if (*config.time_ms >= 1e20) {
+                config.time_ms.reset();
+                config.invalidity = "runtime";
+            }
+        }
+        add(std::move(config));
+    }
+};
 
 using OrderedJson = nlohmann::ordered_json;
 
@@ -42,6 +100,10 @@ OrderedJson row_of(const MeasuredConfig& config) {
 }
 
 }  // namespace
+
+Measurements measurements_of_kernel_tuner_cache(const ForeignJson& root, const std::string& file) {
+    return CacheReader{root, file}.read();
+}
 
 std::string kernel_tuner_cache_text(const Measurements& measured, std::string_view problem) {
     OrderedJson values = OrderedJson::object();

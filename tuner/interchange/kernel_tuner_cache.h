@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "tuner/interchange/t4.h"
+#include "tuner/interchange/measurements.h"
 
 namespace autotune {
 

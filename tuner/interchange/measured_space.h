@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tuner/interchange/t4.h"
+#include "tuner/interchange/measurements.h"
 #include "tuner/model/op.h"
 #include "tuner/model/space.h"
 

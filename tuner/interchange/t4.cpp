@@ -4,14 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <ctime>
 #include <map>
 #include <set>
-#include <unordered_map>
 
-#include "autotune/error.h"
-#include "tuner/interchange/json_text.h"
+#include "tuner/interchange/measurements_reader.h"
 
 namespace autotune {
 namespace {
@@ -38,66 +34,11 @@ std::optional<double> milliseconds_of(std::string_view unit) {
     return std::nullopt;
 }
 
-class ResultsReader {
+class T4Reader : MeasurementsReader {
 public:
-    ResultsReader(const ForeignJson& root, const std::string& file) : root_{root}, file_{file} {}
+    using MeasurementsReader::MeasurementsReader;
 
     Measurements read() {
-        if (!root_.is_object()) refuse("", "it is no object");
-        if (root_.contains("results"))
-            t4();
-        else if (root_.contains("cache"))
-            cache();
-        else
-            refuse("", "it is neither T4, with results, nor a Kernel Tuner cache, with a cache");
-        if (without_time_ > 0)
-            out_.notes.push_back(fmt::format("{} said to be correct and without a time: taken as failed at run time",
-                                             without_time_ == 1 ? std::string{"1 configuration is"}
-                                                                : fmt::format("{} configurations are", without_time_)));
-        return std::move(out_);
-    }
-
-private:
-    [[noreturn]] void refuse(const std::string& where, const std::string& what) const {
-        throw Error{Error::Kind::usage, fmt::format("{}: {}{}{}", file_, where, where.empty() ? "" : ": ", what),
-                    foreign_help};
-    }
-
-    static std::string text_or_nothing(const ForeignJson& object, const char* name) {
-        return object.contains(name) && object[name].is_string() ? object[name].get<std::string>() : std::string{};
-    }
-
-    /// The same of what must be a word where it is there at all.
-    std::string word_or_nothing(const ForeignJson& object, const char* name, const std::string& where) const {
-        if (object.contains(name) && !object[name].is_null() && !object[name].is_string())
-            refuse(where, fmt::format("its {} is no word", name));
-        return text_or_nothing(object, name);
-    }
-
-    double time_of(const ForeignJson& json, double unit, const std::string& where) const {
-        if (!json.is_number()) refuse(where, "a time is no number");
-        const double time = json.get<double>() * unit;
-        // in microseconds too
-        if (!std::isfinite(time * 1000) || time < 0) refuse(where, fmt::format("a time is {}", json.get<double>()));
-        return time;
-    }
-
-    double time_or_nothing(const ForeignJson& object, std::initializer_list<const char*> spellings, double unit,
-                           const std::string& where) const {
-        for (const char* name : spellings)
-            if (object.contains(name) && !object[name].is_null()) return time_of(object[name], unit, where);
-        return 0;
-    }
-
-    std::vector<double> times(const ForeignJson& object, const char* name, double unit,
-                              const std::string& where) const {
-        std::vector<double> out;
-        if (!object.contains(name) || !object[name].is_array()) return out;
-        for (const ForeignJson& each : object[name]) out.push_back(time_of(each, unit, where));
-        return out;
-    }
-
-    void t4() {
         const ForeignJson& results = root_["results"];
         if (!results.is_array()) refuse("results", "it is no list");
         double unit = 1;
@@ -111,8 +52,10 @@ private:
         std::set<std::string> all;
         for (const auto& [variant, names] : names_of_) all.insert(names.begin(), names.end());
         out_.parameters.assign(all.begin(), all.end());
+        return finish();
     }
 
+private:
     void result(const ForeignJson& json, double unit, const std::string& where) {
         if (!json.is_object() || !json.contains("configuration")) refuse(where, "there is no configuration");
         MeasuredConfig config;
@@ -135,8 +78,7 @@ private:
         }
         if (config.invalidity == "correct" && json.contains("measurements") && json["measurements"].is_array())
             measured(config, json["measurements"], objective_of(json), unit, where);
-        settle(config);
-        out_.configs.push_back(std::move(config));
+        add(std::move(config));
     }
 
     /// Configs are compared by their time: the measurement of that name, else the objective's.
@@ -166,62 +108,12 @@ private:
         return "time";
     }
 
-    void cache() {
-        const ForeignJson& rows = root_["cache"];
-        if (!rows.is_object()) refuse("cache", "it is no object");
-        out_.kernel = text_or_nothing(root_, "kernel_name");
-        out_.device = text_or_nothing(root_, "device_name");
-        const std::string told = text_or_nothing(root_, "objective"), objective = told.empty() ? "time" : told;
-        if (root_.contains("tune_params_keys") && root_["tune_params_keys"].is_array())
-            for (const ForeignJson& key : root_["tune_params_keys"]) {
-                if (!key.is_string()) refuse("tune_params_keys", "a name is no string");
-                out_.parameters.push_back(key.get<std::string>());
-            }
-        if (out_.parameters.empty()) refuse("tune_params_keys", "it names no parameter");
-        for (const auto& [key, row] : rows.items()) cached(key, row, objective);
-    }
-
-    void cached(const std::string& key, const ForeignJson& row, const std::string& objective) {
-        const std::string where = fmt::format("cache['{}']", key.substr(0, 100));
-        if (!row.is_object()) refuse(where, "it is no object");
-        MeasuredConfig config;
-        for (const std::string& name : out_.parameters) {
-            if (!row.contains(name)) refuse(where, fmt::format("there is no '{}'", name));
-            config.values.emplace_back(name, value_of_json(row[name], fmt::format("{}: {}: '{}'", file_, where, name)));
-        }
-        config.compilation_ms = time_or_nothing(row, {"compile_time"}, 1, where);
-        config.validation_ms = time_or_nothing(row, {"verification_time"}, 1, where);
-        config.search_ms = time_or_nothing(row, {"strategy_time"}, 1, where);
-        config.framework_ms = time_or_nothing(row, {"framework_time"}, 1, where);
-        config.runtimes_ms = times(row, "times", 1, where);
-        config.timestamp = timestamp_of(text_or_nothing(row, "timestamp"));
-        std::string failure = text_or_nothing(row, "__error__");
-        if (failure.empty()) failure = text_or_nothing(row, objective.c_str());
-        // Whatever was searched for, configs are compared by their time.
-        const std::string compared = row.contains("time") ? "time" : objective;
-        if (failure.empty()) failure = text_or_nothing(row, compared.c_str());
-        if (!failure.empty()) {
-            config.invalidity = failure == "CompilationFailedConfig" ? "compile"
-                                : failure == "InvalidConfig"         ? "constraints"
-                                                                     : "runtime";
-        } else if (row.contains(compared) && !row[compared].is_null()) {
-            // Before it wrote words, Kernel Tuner wrote 1e20 for a failure.
-            config.time_ms = time_of(row[compared], 1, where);
-            if (*config.time_ms >= 1e20) {
-                config.time_ms.reset();
-                config.invalidity = "runtime";
-            }
-        }
-        settle(config);
-        out_.configs.push_back(std::move(config));
-    }
-
     /// JSON gives members by name, so configurations of the same parameters have them in the same order.
     void values(MeasuredConfig& config, const ForeignJson& json, const std::string& where) {
         if (!json.is_object() || json.empty()) refuse(where, "its configuration is empty or no object");
         std::string variant;
         for (const auto& [name, value] : json.items()) {
-            config.values.emplace_back(name, value_of_json(value, fmt::format("{}: {}: '{}'", file_, where, name)));
+            config.values.emplace_back(name, value_of(value, where, name));
             if (name == "variant") variant = to_text(config.values.back().second);
         }
         const auto [first, added] = names_of_.try_emplace(variant);
@@ -238,52 +130,8 @@ private:
         }
     }
 
-    void settle(MeasuredConfig& config) {
-        if (config.invalidity != "correct") config.time_ms.reset();
-        // What was dropped early has runs and no time.
-        if (config.invalidity != "correct" || config.time_ms || !config.runtimes_ms.empty()) return;
-        config.invalidity = "runtime";
-        ++without_time_;
-    }
-
-    static std::int64_t timestamp_of(const std::string& text) {
-        std::tm when{};
-        if (text.empty() || ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &when) == nullptr) {
-            if (text.empty() || ::strptime(text.c_str(), "%Y-%m-%d %H:%M:%S", &when) == nullptr) return 0;
-        }
-        return static_cast<std::int64_t>(::timegm(&when));
-    }
-
-    const ForeignJson& root_;
-    const std::string& file_;
-    Measurements out_;
     std::map<std::string, std::vector<std::string>> names_of_;  ///< of each variant's configurations
-    std::size_t without_time_ = 0;
 };
-
-/// A cache is appended to row by row, and closed when its tuner ends: `... },` and nothing else. The end of such a file
-/// is put there; nullopt where the text does not end so.
-std::optional<std::string> closed(std::string_view text) {
-    const std::size_t last = text.find_last_not_of(" \t\r\n");
-    if (last == std::string_view::npos || text.find("\"cache\"") == std::string_view::npos) return std::nullopt;
-    if (text[last] == ',') return std::string{text.substr(0, last)} + "}}";
-    if (text[last] == '{' || text[last] == '}') return std::string{text.substr(0, last + 1)} + "}}";
-    return std::nullopt;
-}
-
-ForeignJson root_of(std::string_view text, const std::string& file) {
-    try {
-        return json_from_text(text, file);
-    } catch (const Error&) {
-        const auto whole = closed(text);
-        if (!whole) throw;
-        try {
-            return json_from_text(*whole, file);
-        } catch (const Error&) {  // what was wrong with the file itself is what to tell
-        }
-        throw;
-    }
-}
 
 ForeignJson t4_result(const MeasuredConfig& config) {
     ForeignJson values = ForeignJson::object();
@@ -313,39 +161,8 @@ ForeignJson t4_result(const MeasuredConfig& config) {
 
 }  // namespace
 
-Measurements measurements_from_text(std::string_view text, const std::string& file) {
-    const ForeignJson root = root_of(text, file);
-    return ResultsReader{root, file}.read();
-}
-
-MeasuredConfig measured_config(const Config& config, const Outcome& outcome, std::int64_t ended) {
-    MeasuredConfig out{.values = config.values,
-                       .invalidity = std::string{info(outcome.ending).t4},
-                       .time_ms = {},
-                       .runtimes_ms = outcome.samples_us,
-                       .compilation_ms = outcome.compile_ms,
-                       .validation_ms = outcome.check_ms,
-                       .correctness = outcome.ending == Ending::wrong_result ? 0.0 : 1.0,
-                       .predicted = outcome.predicted,
-                       .timestamp = ended};
-    out.values.emplace(out.values.begin(), "variant", config.variant);
-    for (double& time : out.runtimes_ms) time /= 1000;
-    if (outcome.ok()) out.time_ms = outcome.time_us / 1000;
-    return out;
-}
-
-void even_out(Measurements& measured) {
-    std::unordered_map<std::string, std::size_t> place;
-    measured.parameters.clear();
-    for (const MeasuredConfig& config : measured.configs)
-        for (const auto& [name, value] : config.values)
-            if (place.emplace(name, place.size()).second) measured.parameters.push_back(name);
-    for (MeasuredConfig& config : measured.configs) {
-        std::vector<std::pair<std::string, Value>> values;
-        for (const std::string& name : measured.parameters) values.emplace_back(name, std::string{"none"});
-        for (auto& [name, value] : config.values) values[place.at(name)].second = std::move(value);
-        config.values = std::move(values);
-    }
+Measurements measurements_of_t4(const ForeignJson& root, const std::string& file) {
+    return T4Reader{root, file}.read();
 }
 
 std::string t4_text(std::span<const MeasuredConfig> configs) {
