@@ -180,6 +180,31 @@ TEST_F(RunWorkerTest, AResultThatOnlyTheFirstLaunchGetsRightIsSeen) {
     EXPECT_THAT(outcome.reason, HasSubstr("after launches in a row"));
 }
 
+// Goal: a stray write that only later launches make is found, and blamed on nobody else.
+// Method: a kernel whose two checked launches are clean; once it is timed, once dropped after a sample.
+TEST_F(RunWorkerTest, AStrayWriteOfALaterLaunchIsItsOwn) {
+    int launches = 0;
+    device.define(
+        "stray",
+        [&](const HostCall& call) {
+            scale(call, 0, rows * cols);
+            if (++launches > 2) call.pointer<unsigned char>(1)[rows * cols * 4] = 1;
+        },
+        20);
+    const Outcome timed = worker.trial(trial("stray"));
+    EXPECT_EQ(timed.ending, Ending::out_of_bounds);
+    EXPECT_EQ(timed.reason, "after launches in a row it writes outside of 'y', 1 bytes behind its last");
+    EXPECT_TRUE(worker.trial(trial("good")).ok());
+
+    TrialTask slow = trial("stray");
+    slow.plan.drop_above_us = 15;
+    launches = 0;
+    EXPECT_EQ(worker.trial(slow).ending, Ending::dropped);
+    ASSERT_GT(launches, 2);
+    const Outcome next = worker.trial(trial("good"));
+    EXPECT_TRUE(next.ok()) << next.reason;
+}
+
 TEST_F(RunWorkerTest, AHopelesslySlowCandidateIsDropped) {
     TrialTask task = trial("good");
     task.plan.drop_above_us = 15;

@@ -131,6 +131,8 @@ std::optional<Outcome> check_inputs(ProblemMemory& memory, std::size_t set) {
 CheckResult check(Device& device, ProblemMemory& memory, Candidate& candidate, const TrialTask& task,
                   const Progress& progress) {
     CheckResult result;
+    // What launches after its own check did to guards is no later candidate's deed: that mends them.
+    (void)check_guards(device, memory, candidate);
     const RunTime run = run_once(device, memory, candidate, first_poison, task.expect_s, progress);
     result.run_s = run.seconds();
     result.failure = check_guards(device, memory, candidate);
@@ -163,16 +165,19 @@ std::optional<Outcome> check_again(Device& device, ProblemMemory& memory, Candid
 
 std::optional<Outcome> check_after_timing(Device& device, ProblemMemory& memory, const Candidate& candidate,
                                           const TrialTask& task, const CheckResult& checked) {
+    const auto in_a_row = [](Outcome failure) {
+        failure.reason = "after launches in a row " + failure.reason;
+        return failure;
+    };
+    if (std::optional<Outcome> outside = check_guards(device, memory, candidate)) return in_a_row(std::move(*outside));
     if (std::optional<Outcome> changed = check_inputs(memory, 0)) return changed;
     const bool in_place =
         std::ranges::any_of(memory.outputs(), [&](std::size_t i) { return memory.tensors()[i].role == Role::inout; });
     if (in_place || !candidate.task().idempotent) return std::nullopt;
     if (checked.twice && memory.differs_from_saved(0) < 0) return std::nullopt;
     double ignored = 0;
-    if (std::optional<Outcome> failure = check_outputs(device, memory, 0, first_poison, ignored)) {
-        failure->reason = "after launches in a row " + failure->reason;
-        return failure;
-    }
+    if (std::optional<Outcome> wrong = check_outputs(device, memory, 0, first_poison, ignored))
+        return in_a_row(std::move(*wrong));
     if (!task.candidate.deterministic || !checked.twice) return std::nullopt;
     return failed(Ending::not_deterministic, "launches in a row gave other bits than one alone");
 }

@@ -32,7 +32,7 @@ CheckResult check(Device& device, ProblemMemory& memory, Candidate& candidate, c
 std::optional<Outcome> check_again(Device& device, ProblemMemory& memory, Candidate& candidate, const TrialTask& task,
                                    CheckResult& result, const Progress& progress);
 
-/// Judges set 0 again after timing: the last of many launches must have left the right result, too.
+/// Judges set 0 again after timing: the last of many launches must have left the right result and no stray write, too.
 std::optional<Outcome> check_after_timing(Device& device, ProblemMemory& memory, const Candidate& candidate,
                                           const TrialTask& task, const CheckResult& checked);
 
