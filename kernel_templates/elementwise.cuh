@@ -129,7 +129,7 @@ __device__ __forceinline__ Site site_of_tile(const Extents& y, int item) {
 
 /// The same where rows of y, at `data`, start anywhere: vectors are those of whole sectors of 32 bytes, so a row's first
 /// and last may be short. A thread's ITEMS rows are so many apart that all start at one place of a sector, and their
-/// vectors at one column.
+/// vectors at one column. Threads across rows are counted in 32 bits: one for ITEMS rows, and up to BY beyond the last.
 template <int BX, int BY, int N, int ITEMS, bool ONE_BATCH, class T>
 __device__ __forceinline__ Site site_of_ragged(const Extents& y, const T* data, long long row_stride, int item) {
     constexpr int sector = 32 / sizeof(T), step = N > sector ? N : sector;

@@ -5,6 +5,7 @@
 
 #include "autotune/error.h"
 #include "tuner/chains/chain_op.h"
+#include "tuner/model/instance.h"
 
 namespace autotune {
 namespace {
@@ -101,6 +102,19 @@ TEST(ChainOp, IsAnOpAsAnyOther) {
 TEST(ChainOp, TakesEveryNameThatAChainTakes) {
     for (const char* const name : {"int", "float", "T", "Y_T", "threadIdx", "a_b", "x9", "flat", "grid"})
         EXPECT_NO_THROW(chain_op(std::string{name} + " + 1")) << name;
+}
+
+// Goal: no kernel is launched whose threads across rows do not fit the 32 bits that it counts them in.
+// Method: 2^32 rows, which are counted where a thread has eight of them.
+TEST(ChainOp, CountsTheThreadsAcrossRaggedRowsIn32Bits) {
+    const Op op = chain_op("x + bias");
+    const Instance instance = Instance::make(
+        op, {{"rows", std::int64_t{1} << 32}, {"cols", std::int64_t{65}}, {"bias_rows", std::int64_t{1}}},
+        {.cc = 90, .sm_count = 132});
+    const auto objection = instance.objection(config_from_text("ragged BX=32 BY=16 VEC=4 ITEMS=1 STREAM=false"));
+    ASSERT_TRUE(objection);
+    EXPECT_THAT(*objection, HasSubstr("rows are counted in 32 bits"));
+    EXPECT_FALSE(instance.objection(config_from_text("ragged BX=32 BY=16 VEC=4 ITEMS=8 STREAM=false")));
 }
 
 }  // namespace

@@ -259,6 +259,10 @@ holds = "{} * VEC * ITEMS <= 128 or VEC * ITEMS == 1"
 [[kernel.constraint]]
 claim = "a load has at least 4 bytes"
 holds = "VEC * largest >= 4"
+
+[[kernel.constraint]]
+claim = "rows are counted in 32 bits"
+holds = "ceil_div(batch * rows, apart * ITEMS) * apart + BY <= 4294967296"
 )text";
     if (layout == Layout::rows)
         text += R"text(
