@@ -3,9 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "autotune/error.h"
 #include "device/occupancy.h"
 #include "tests/worker/bad_op.h"
 #include "tuner/chains/chain_op.h"
+#include "tuner/model/op_set.h"
 #include "tuner/worker/reference_desk.h"
 
 namespace autotune {
@@ -65,6 +69,57 @@ TEST(Ragged, PrimesAreFoundFromBelow) {
 TEST(SmallProblems, AreOddSizedAndFew) {
     const std::vector<Instance> small = small_problems(bad_problem(limits(), 1 << 20));
     EXPECT_THAT(texts(small), testing::ElementsAre("n=37", "n=1000"));
+}
+
+/// Of what a reference on the device is compiled.
+std::vector<std::string> reference_hashes(const Instance& instance) {
+    std::vector<std::string> hashes;
+    for (const SourceSpec& source : instance.reference_sources()) hashes.push_back(source.hash());
+    return hashes;
+}
+
+// Goal: whatever is tuned, its reference on the device can be held against the CPU's on something small: else the CPU's
+// runs at full size, for minutes. Method: every op's default problem, and with each choice and flag changed alone.
+TEST(SmallProblems, ThereAreOfEveryOp) {
+    const OpSet ops;
+    for (const Op* op : ops.all()) {
+        std::vector<GivenFields> asked{{}};
+        for (const Field& field : op->fields) {
+            if (!field.from.empty() || field.from_inputs) continue;
+            for (const Value& choice : field.choices) asked.push_back({{field.name, choice}});
+            if (field.kind == Field::Kind::flag)
+                for (const bool value : {false, true}) asked.push_back({{field.name, value}});
+        }
+        int legal = 0;
+        for (const GivenFields& fields : asked) {
+            try {
+                const Instance instance = Instance::make(*op, fields, limits());
+                ++legal;
+                EXPECT_TRUE(std::ranges::any_of(small_problems(instance), [&](const Instance& small) {
+                    return reference_hashes(small) == reference_hashes(instance);
+                })) << op->name
+                    << " " << instance.problem().text();
+            } catch (const Error&) {  // no legal problem by itself
+            }
+        }
+        EXPECT_GT(legal, 0) << op->name;
+    }
+}
+
+// Goal: of a chain they are broadcast as the problem is, since each way is a kernel of its own.
+TEST(SmallProblems, OfAChainHaveItsBroadcasts) {
+    const Op op = chain_op("relu(x + bias) * scale");
+    const Instance instance = Instance::make(op,
+                                             {{"batch", std::int64_t{3}},
+                                              {"rows", std::int64_t{5000}},
+                                              {"cols", std::int64_t{4096}},
+                                              {"bias_rows", std::int64_t{1}},
+                                              {"bias_batch", std::int64_t{1}},
+                                              {"scale_cols", std::int64_t{1}}},
+                                             limits());
+    const std::vector<Instance> small = small_problems(instance);
+    ASSERT_FALSE(small.empty());
+    EXPECT_EQ(reference_hashes(small.front()), reference_hashes(instance));
 }
 
 }  // namespace

@@ -52,15 +52,23 @@ void give_field(Fields& fields, const std::string& name, const Value& value) {
     fields.emplace_back(name, value);
 }
 
-/// Cuts the dims that may vary to `sizes`, in turn.
+/// Cuts the dims that may vary to `sizes`, in turn; one that is as another, and by default, is cut with it.
 Fields cut_down(const Instance& instance, std::span<const std::int64_t> sizes, bool exact_too) {
-    Fields fields = given_fields(instance);
+    const Fields given = given_fields(instance);
+    Fields fields = given;
+    const auto place = [&](const std::string& name) {
+        return static_cast<std::size_t>(std::ranges::find(given, name, &Fields::value_type::first) - given.begin());
+    };
     std::size_t next = 0;
-    for (auto& [name, value] : fields) {
-        const Field* field = instance.op().field(name);
-        const auto* extent = std::get_if<std::int64_t>(&value);
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        const Field* field = instance.op().field(given[i].first);
+        const auto* extent = std::get_if<std::int64_t>(&given[i].second);
         if (!field || field->kind != Field::Kind::dim || !extent || (!field->near && !exact_too)) continue;
-        value = std::min(*extent, sizes[next++ % sizes.size()]);
+        const std::size_t leader = place(field->fallback.bare_name().value_or(""));
+        if (leader < i && given[leader].second == given[i].second)
+            fields[i].second = fields[leader].second;
+        else
+            fields[i].second = std::min(*extent, sizes[next++ % sizes.size()]);
     }
     return fields;
 }
