@@ -1,6 +1,6 @@
 // layernorm_backward and rmsnorm_backward in double: what stands in for the CPU references where those take seconds
 //
-// value and _off  double, packed: as tuner/references/layernorm_backward.cpp and rmsnorm_backward.cpp derive them
+// value and _off  double, packed: as tuner/references/norm.h derives them
 // launch          norm_backward_reference: grid = any, block = 256, a block takes a row at a time;
 //                 norm_backward_columns_reference: grid = ceil(cols / 32), block = 256
 #include "reference.cuh"

@@ -1,6 +1,6 @@
 // layernorm and rmsnorm in double: what stands in for the CPU references where those would take seconds
 //
-// plain and _off    double, packed: values and magnitudes, as tuner/references/layernorm.cpp and rmsnorm.cpp say
+// plain and _off    double, packed: values and magnitudes, as tuner/references/norm.h says
 // launch            grid = any, block = 256; a block takes a row at a time
 #include "reference.cuh"
 #ifdef __CUDACC_RTC__
