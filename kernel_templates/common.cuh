@@ -128,6 +128,27 @@ __device__ __forceinline__ void store_once(T* p, const Vec<T, N>& v) {
     __stcs(reinterpret_cast<Word<sizeof(T) * N>*>(p), reinterpret_cast<const Word<sizeof(T) * N>&>(v));
 }
 
+/// As `load_once`, from `p`, which need not be aligned unless `aligned` says so.
+template <int N, class T>
+__device__ __forceinline__ Vec<T, N> load_anywhere(const T* p, bool aligned) {
+    if (aligned) return load_once<N>(p);
+    Vec<T, N> v;
+#pragma unroll
+    for (int j = 0; j < N; ++j) v.lane[j] = p[j];
+    return v;
+}
+
+/// As `store_once`, to `p`, which need not be aligned unless `aligned` says so.
+template <int N, class T>
+__device__ __forceinline__ void store_anywhere(T* p, const Vec<T, N>& v, bool aligned) {
+    if (aligned) {
+        store_once(p, v);
+    } else {
+#pragma unroll
+        for (int j = 0; j < N; ++j) p[j] = v.lane[j];
+    }
+}
+
 // ---- Rows that start and end anywhere: a few single elements, whole aligned vectors, a few single elements.
 
 /// How a row of `cols` elements at `row` falls apart for vectors of N: `head` elements, `body` (a multiple of N) from
@@ -211,7 +232,7 @@ __device__ __forceinline__ Vec<T, N> splat(float x) {
     return from_floats<T>(all);
 }
 
-/// Stores `x`, rounded, at `p`, which need not be aligned unless `aligned` says so.
+/// As `store_once` of the floats rounded, at `p`, which need not be aligned unless `aligned` says so.
 template <class T, int N>
 __device__ __forceinline__ void store_once_anywhere(T* p, const float (&x)[N], bool aligned) {
     if (aligned) {

@@ -36,12 +36,7 @@ extern "C" __global__ void __launch_bounds__(256)
             continue;
         }
         const auto at = [=](long long c) { return static_cast<double>(to_float(from[c])); };
-        const double max = block_max(cols, at);
-        const double sum = block_sum(cols, [=](long long c) { return exp(at(c) - max); });
-        const double far = block_sum(cols, [=](long long c) {
-            const double distance = max - at(c);
-            return distance < 1000.0 ? exp(-distance) * distance : 0.0;
-        });
+        const auto [max, sum, far] = block_exps(cols, at);
         const double mean = block_sum(cols, at) / n;
         const double size = block_sum(cols, [=](long long c) { return fabs(at(c)); }) / n;
         const double away = max - at(target);

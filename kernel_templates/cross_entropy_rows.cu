@@ -7,8 +7,8 @@
 // dx                T, [rows, cols], lddx elements from row to row; may be x: scale * (softmax - (1 - smoothing) at the
 //                   label - smoothing / cols); 0 of an ignored row, NaN as the loss
 // launch            grid = CLUSTER * ceil(rows / ROWS), block = (LANES, ROWS), cluster = CLUSTER, no dynamic shared
-// memory needs             cols <= CLUSTER * LANES * CHUNKS * VEC; LANES a power of two, LANES * ROWS a multiple of a
-// warp;
+//                   memory
+// needs             cols <= CLUSTER * LANES * CHUNKS * VEC; LANES a power of two, LANES * ROWS a multiple of a warp;
 //                   RAGGED: LANES >= 2 * VEC, else cols % VEC == 0 and rows aligned to VEC elements;
 //                   CLUSTER > 1: sm_90, LANES > 32 and ROWS == 1
 #include "cross_entropy.cuh"

@@ -59,8 +59,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     const int rank = blockIdx.x % CLUSTER, step = gridDim.x / CLUSTER;
     long long row = blockIdx.x / CLUSTER;
     Tiles tiles{x, row, step, rows, ldx, cols, rank, shared, ring};
-#pragma unroll 1
-    for (int k = 0; STAGED && k < ring; ++k) tiles.load_next();
+    fill_rings<STAGED>(ring, tiles);
     LABEL next_label = row < rows ? label[row] : 0;
     for (int turn = 0; row < rows; row += step, ++turn) {
         // 1. Each thread folds its tiles into a running maximum and sums, and takes its single element, which was under
@@ -78,15 +77,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         for (int tile = 0; tile < part.tiles(); ++tile) {
             tiles.await(tile);
             tiles.read(value, part, tile, minus_infinity);
-            float max = mine.exps.max;
-#pragma unroll
-            for (int i = 0; i < UNROLL * VEC; ++i) max = fmaxf(max, value[i / VEC][i % VEC]);
-            const ExpBelow below{max};
-            float sum = 0.0f;
-#pragma unroll
-            for (int i = 0; i < UNROLL * VEC; ++i) sum += below.of(value[i / VEC][i % VEC]);
-            mine.exps.sum = fmaf(mine.exps.sum, exp_natural(mine.exps.max - pivot(max)), sum * below.correction);
-            mine.exps.max = max;
+            add_tile(mine.exps, value);
             if (smoothing != 0.0f) {
 #pragma unroll
                 for (int i = 0; i < UNROLL; ++i) {

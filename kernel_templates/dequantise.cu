@@ -50,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS)
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
         if (first + i * step >= cols) break;
-        raw[i] = load_vector<bytes, ALIGNED != 0>(q + i * step * bits_of<format> / 8);
+        raw[i] = load_anywhere<bytes>(q + i * step * bits_of<format> / 8, ALIGNED);
         const unsigned long long c = first + i * step;
         factor[i] = scale[c >> 32 ? c / block : static_cast<unsigned>(c) / static_cast<unsigned>(block)];
     }
@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS)
             float part[piece];
 #pragma unroll
             for (int j = 0; j < piece; ++j) part[j] = value[k + j] * factor[i];
-            store_vector<ALIGNED != 0>(y + i * step + k, from_floats<T>(part));
+            store_anywhere(y + i * step + k, from_floats<T>(part), ALIGNED);
         }
     }
 }

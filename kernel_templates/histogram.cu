@@ -1,8 +1,7 @@
 // histogram: counts[b] = how many of x fall into bin b
 //
 // x        T, [n], aligned anyhow; a whole number is its own bin, a float's is floor((x - low) * (bins / (high - low)))
-// where
-//          low <= x <= high, with high in the last bin; what has no bin is not counted, NaN neither
+//          where low <= x <= high, with high in the last bin; what has no bin is not counted, NaN neither
 // counts   long long, [bins]; partial: unsigned, [parts, bins]
 // launch   histogram_parts   grid = parts * ranges, block = THREADS, (range + 1) * COPIES * 4 bytes of dynamic shared
 //                            memory: the blocks of a part each count `range` of the bins, at most 2^22. Bytes that one

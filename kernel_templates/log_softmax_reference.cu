@@ -16,12 +16,7 @@ extern "C" __global__ void __launch_bounds__(256)
     for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
         const T* from = x + row * ldx;
         const auto at = [=](long long c) { return static_cast<double>(to_float(from[c])); };
-        const double max = block_max(cols, at);
-        const double sum = block_sum(cols, [=](long long c) { return exp(at(c) - max); });
-        const double far = block_sum(cols, [=](long long c) {
-            const double distance = max - at(c);
-            return distance < 1000.0 ? exp(-distance) * distance : 0.0;
-        });
+        const auto [max, sum, far] = block_exps(cols, at);
         const double log_sum = log(sum);
         const double common = 8.0 + 0.25 * sqrt(static_cast<double>(cols)) + 1.25 * far / sum + log_sum;
         for (int c = threadIdx.x; c < cols; c += 256) {

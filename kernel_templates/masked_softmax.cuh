@@ -65,10 +65,10 @@ struct MaskedRow {
         More<N> more{};
         if (mask == Mask::none || c >= visible) return more;
         if constexpr (mask == Mask::keep) {
-            const auto bytes = load_part<N>(keep + c, fits);
+            const auto bytes = load_anywhere<N>(keep + c, fits);
             more = reinterpret_cast<const More<N>&>(bytes);
         } else if constexpr (mask == Mask::add) {
-            const auto added = load_part<N>(add + c, fits);
+            const auto added = load_anywhere<N>(add + c, fits);
             more = reinterpret_cast<const More<N>&>(added);
         }
         return more;

@@ -160,30 +160,6 @@ __device__ __forceinline__ void widened(const Vec<unsigned char, N * bits_of<for
     }
 }
 
-// ---- Vectors at addresses that may be less aligned than they are wide.
-
-template <int N, bool aligned, class T>
-__device__ __forceinline__ Vec<T, N> load_vector(const T* p) {
-    if constexpr (aligned) {
-        return load_once<N>(p);
-    } else {
-        Vec<T, N> v;
-#pragma unroll
-        for (int j = 0; j < N; ++j) v.lane[j] = p[j];
-        return v;
-    }
-}
-
-template <bool aligned, int N, class T>
-__device__ __forceinline__ void store_vector(T* p, const Vec<T, N>& v) {
-    if constexpr (aligned) {
-        store_once(p, v);
-    } else {
-#pragma unroll
-        for (int j = 0; j < N; ++j) p[j] = v.lane[j];
-    }
-}
-
 // ---- Magnitudes. NaN does not count.
 
 /// The largest magnitude of vectors, folded in by pairs of 16-bit elements where the device can.
@@ -218,15 +194,5 @@ struct Magnitude {
         }
     }
 };
-
-template <int N, class T>
-__device__ __forceinline__ void store_anywhere(T* p, const Vec<T, N>& v, bool aligned) {
-    if (aligned) {
-        store_once(p, v);
-    } else {
-#pragma unroll
-        for (int j = 0; j < N; ++j) p[j] = v.lane[j];
-    }
-}
 
 #endif

@@ -2,6 +2,7 @@
 //
 // plain and _off    double, packed: values and magnitudes, as tuner/references/norm.h says
 // launch            grid = any, block = 256; a block takes a row at a time
+#include "norm.cuh"
 #include "reference.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
@@ -25,7 +26,6 @@
 #define OUT same
 #endif
 
-enum class Out { same, e4m3, int8 };
 constexpr bool quantised = Out::OUT != Out::same;
 
 /// Half a unit in the last place of 1, in units of 2^-23.
@@ -38,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(256)
                    double* y, double* y_off, double* scales, double* scales_off, double* mean_out, double* mean_out_off,
                    double* rstd_out, double* rstd_out_off, long long rows, int cols, long long ldx, float eps,
                    float offset, int centred) {
-    const double n = cols, root = sqrt(n), limit = Out::OUT == Out::int8 ? 127.0 : 448.0;
+    const double n = cols, root = sqrt(n), limit = limit_of<format_of<Out::OUT>>;
     const double stored = RESIDUAL ? rounding(T{}) : 0.0;
     for (long long row = blockIdx.x; row < rows; row += gridDim.x) {
         const auto h = [=](long long c) {

@@ -15,7 +15,7 @@
 //                   CLUSTER > 1: sm_90, LANES > 32 and ROWS == 1
 // source            threads a row and clusters for long rows: Dao-AILab/quack; the variance is of centred elements,
 //                   which are at hand, so that a large mean costs no digits
-#include "narrow.cuh"
+#include "norm.cuh"
 #include "rows.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
@@ -64,13 +64,8 @@
 #define OUT same  // or e4m3 or int8: y is quantised, with a scale a row
 #endif
 
-enum class Out { same, e4m3, int8 };
 constexpr bool quantised = Out::OUT != Out::same;
-constexpr Format format = Out::OUT == Out::int8 ? Format::int8 : Format::e4m3;
-/// The scale of a row whose largest magnitude has these bits.
-__device__ __forceinline__ float row_scale(unsigned bits) {
-    return bits > 0x7f800000u ? __uint_as_float(bits) : scale_of<format>(__uint_as_float(bits));
-}
+constexpr Format format = format_of<Out::OUT>;
 
 /// The largest magnitude of floats, where NaN is above all.
 struct Magnitudes {
@@ -135,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
 #pragma unroll
         for (int i = 0; i < CHUNKS; ++i) {
             added[i] = splat<T, VEC>(0.0f);
-            load_part_if(part.has(i), added[i], residual + part.column(i), fits);
+            load_anywhere_if(part.has(i), added[i], residual + part.column(i), fits);
         }
         if (lone) {
             const T rounded = from_float<T>(single + to_float(residual[part.single]));
@@ -168,8 +163,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     }
 
     // 3. The mean square of what is around it. Beyond the row's end the mean is taken as 0, as the elements are. A
-    // rmsnorm
-    //    that is quantised and not biased finds its largest product by a weight along the way.
+    //    rmsnorm that is quantised and not biased finds its largest product by a weight along the way.
     constexpr bool product = quantised && !MEAN && !BIAS;
     float held[quantised ? CHUNKS : 1][VEC];
     Magnitudes largest;
@@ -236,7 +230,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     if constexpr (quantised) {
         // A product has yet to be multiplied by rstd. What then exceeds floats is divided by what makes it 0.
         const float size = __uint_as_float(all.largest);
-        const float scale = row_scale(__float_as_uint(product ? size * rstd : size));
+        const float scale = row_scale<format>(__float_as_uint(product ? size * rstd : size));
         const float inverse = __fdividef(1.0f, scale), whole = product ? rstd * inverse : inverse;
         const float factor = whole > 3.4e38f ? 3.4e38f : whole;
         if (rank == 0 && threadIdx.x == 0 && row < rows) scales[row] = scale;

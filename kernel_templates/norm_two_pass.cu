@@ -13,7 +13,7 @@
 // needs             THREADS a power of two, 64 or more; cols + THREADS * VEC * UNROLL < 2^31
 //                   STAGED: sm_80, no RESIDUAL, and a row has at most `ring` tiles; CLUSTER > 1: sm_90 and STAGED
 // source            means and squares around them of parts are combined as in Chan, Golub & LeVeque 1983
-#include "narrow.cuh"
+#include "norm.cuh"
 #include "row_tiles.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
@@ -67,13 +67,8 @@ using Part = Tiles::Part;
 static_assert(!STAGED || !RESIDUAL, "what is read again is then the sum");
 extern __shared__ uint4 shared[];
 
-enum class Out { same, e4m3, int8 };
 constexpr bool quantised = Out::OUT != Out::same;
-constexpr Format format = Out::OUT == Out::int8 ? Format::int8 : Format::e4m3;
-/// The scale of a row whose largest magnitude has these bits.
-__device__ __forceinline__ float row_scale(unsigned bits) {
-    return bits > 0x7f800000u ? __uint_as_float(bits) : scale_of<format>(__uint_as_float(bits));
-}
+constexpr Format format = format_of<Out::OUT>;
 
 /// Count, mean, and sum of squares around the mean; a rmsnorm has the mean 0.
 struct Moments {
@@ -121,8 +116,8 @@ struct Source {
                 if (first)
                     raw[i] = load_once<VEC>(x + part.column(i, base));
                 else
-                    raw[i] = load_part<VEC>(sum + part.column(i, base), sum_fits);
-                if (first) added[i] = load_part<VEC>(residual + part.column(i, base), residual_fits);
+                    raw[i] = load_anywhere<VEC>(sum + part.column(i, base), sum_fits);
+                if (first) added[i] = load_anywhere<VEC>(residual + part.column(i, base), residual_fits);
             }
         }
 #pragma unroll
@@ -161,8 +156,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     const int rank = blockIdx.x % CLUSTER, step = gridDim.x / CLUSTER;
     long long row = blockIdx.x / CLUSTER;
     Tiles tiles{x, row, step, rows, ldx, cols, rank, shared, ring};
-#pragma unroll 1
-    for (int k = 0; STAGED && k < ring; ++k) tiles.load_next();
+    fill_rings<STAGED>(ring, tiles);
     for (int turn = 0; row < rows; row += step, ++turn) {
         const Part part{x + row * ldx, cols, rank};
         tiles.start(x + row * ldx);
@@ -227,7 +221,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         for (int pass = quantised ? 0 : 1; pass < 2; ++pass) {
             if (quantised && pass == 1) {
                 largest = row_reduce<THREADS, 1, CLUSTER, 1, MaxBitsLanes, 2>(largest, rank, turn, &exchanges[1]);
-                const float scale = row_scale(largest);
+                const float scale = row_scale<format>(largest);
                 inverse = __fdividef(1.0f, scale);
                 if (rank == 0 && threadIdx.x == 0) scales[row] = scale;
             }

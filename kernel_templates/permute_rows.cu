@@ -1,5 +1,4 @@
-// permute: y in the order of its own elements, a run of `run` neighbours at a time that are neighbours in x, too, where
-// s3 is 1
+// permute: y in the order of its elements, a run of `run` neighbours at a time; where s3 is 1 they are that in x, too
 //
 // x, y     units of UNIT bytes; y is packed, [e0, e1, e2, run], and x[i0 * s0 + i1 * s1 + i2 * s2 + c * s3]
 // launch   grid = ceil(e0 * e1 * e2 / ROWS) * ceil(run / (LANES * VEC * UNROLL)), block = (LANES, ROWS)

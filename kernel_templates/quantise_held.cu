@@ -1,11 +1,11 @@
-// quantise, a group held in registers: q = x / scale rounded, scale = the group's largest magnitude / the format's
-// limit
+// quantise, a group held in registers: q = x / scale rounded, scale = the group's largest magnitude / the limit
 //
 // x        T, [groups, size], packed, aligned anyhow: a group is what shares a scale
 // q        bytes, [groups, size], or half as many for int4; scale: float, [groups]
 // launch   grid = ceil(groups / ROWS), block = (LANES, ROWS), no dynamic shared memory
 // needs    size % VEC == 0 and size <= LANES * CHUNKS * VEC; LANES a power of two, LANES * ROWS a multiple of a warp
 #include "narrow.cuh"
+#include "rows.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
 #endif
@@ -32,8 +32,6 @@
 #endif
 
 constexpr Format format = Format::FORMAT;
-constexpr int warp_lanes = LANES < 32 ? LANES : 32;
-constexpr int warps = LANES / warp_lanes;  // a group
 
 extern "C" __global__ void __launch_bounds__(LANES* ROWS)
     quantise_held(const T* x, unsigned char* q, float* scale, long long groups, int size) {
@@ -48,20 +46,14 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS)
     for (int i = 0; i < CHUNKS; ++i) {
         const int c = (i * LANES + static_cast<int>(threadIdx.x)) * VEC;
         raw[i] = splat<T, VEC>(0.0f);
-        if (c < width) raw[i] = load_vector<VEC, ALIGNED != 0>(x + c);
+        if (c < width) raw[i] = load_anywhere<VEC>(x + c, ALIGNED);
     }
 
     // 2. The group's scale.
     Magnitude<T, VEC> mine;
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) mine.take(raw[i]);
-    float amax = warp_max<warp_lanes>(mine.value());
-    if constexpr (warps > 1) {
-        __shared__ float slots[ROWS][warps];
-        if (threadIdx.x % 32 == 0) slots[threadIdx.y][threadIdx.x / 32] = amax;
-        __syncthreads();
-        amax = warp_max<warps>(slots[threadIdx.y][threadIdx.x % warps]);
-    }
+    const float amax = row_reduce<LANES, ROWS, 1, 0, MaxLanes>(mine.value());
     const float divisor = scale_of<format>(amax);
     if (threadIdx.x == 0 && width > 0) scale[group] = divisor;
     const float factor = factor_of(divisor);
@@ -74,6 +66,6 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS)
         to_floats(raw[i], value);
 #pragma unroll
         for (int j = 0; j < VEC; ++j) value[j] *= factor;
-        if (c < width) store_vector<ALIGNED != 0>(q + c * bits_of<format> / 8, narrowed<format>(value));
+        if (c < width) store_anywhere(q + c * bits_of<format> / 8, narrowed<format>(value), ALIGNED);
     }
 }

@@ -5,6 +5,7 @@
 // launch            quantise_reference_scale  grid = any, block = 256; a block takes a group at a time
 //                   quantise_reference        grid = any, block = 256
 #include "narrow.cuh"
+#include "reference.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
 #endif
@@ -19,17 +20,11 @@ constexpr Format format = Format::FORMAT;
 
 extern "C" __global__ void __launch_bounds__(256)
     quantise_reference_scale(const T* x, double* value, double* magnitude, long long groups, long long size) {
-    __shared__ float slots[256];
     for (long long group = blockIdx.x; group < groups; group += gridDim.x) {
         float amax = 0.0f;
         for (long long c = threadIdx.x; c < size; c += 256) amax = fmaxf(amax, fabsf(to_float(x[group * size + c])));
-        __syncthreads();  // the last use of the slots is over
-        slots[threadIdx.x] = amax;
-        for (unsigned half = 128; half > 0; half /= 2) {
-            __syncthreads();
-            if (threadIdx.x < half) slots[threadIdx.x] = fmaxf(slots[threadIdx.x], slots[threadIdx.x + half]);
-        }
-        if (threadIdx.x == 0) value[group] = magnitude[group] = fmaxf(slots[0], 1.2621774e-29f) / limit_of<format>;
+        amax = block_combine(amax, [](float a, float b) { return fmaxf(a, b); });
+        if (threadIdx.x == 0) value[group] = magnitude[group] = fmaxf(amax, 1.2621774e-29f) / limit_of<format>;
     }
 }
 

@@ -55,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
         for (int i = 0; i < UNROLL; ++i) {
             raw[i] = splat<T, VEC>(0.0f);
-            if (c + i * step < size) raw[i] = load_vector<VEC, ALIGNED != 0>(x + c + i * step);
+            if (c + i * step < size) raw[i] = load_anywhere<VEC>(x + c + i * step, ALIGNED);
         }
 #pragma unroll
         for (int i = 0; i < UNROLL; ++i) mine.take(raw[i]);
@@ -78,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
         const int c = i * step + static_cast<int>(threadIdx.x) * VEC;
-        if (c < length) raw[i] = load_vector<VEC, ALIGNED != 0>(x + c);
+        if (c < length) raw[i] = load_anywhere<VEC>(x + c, ALIGNED);
     }
     float amax = 0.0f;
     for (int p = static_cast<int>(threadIdx.x); p < parts; p += THREADS) amax = fmaxf(amax, partial[group * parts + p]);
@@ -93,6 +93,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         to_floats(raw[i], value);
 #pragma unroll
         for (int j = 0; j < VEC; ++j) value[j] *= factor;
-        store_vector<ALIGNED != 0>(q + c * bits_of<format> / 8, narrowed<format>(value));
+        store_anywhere(q + c * bits_of<format> / 8, narrowed<format>(value), ALIGNED);
     }
 }

@@ -4,8 +4,7 @@
 // x        T, [outer, n, inner], packed
 // y        Y, [outer, inner]; with more than one part it is `partial`, [parts, outer, inner], that is written
 // launch   grid = outer * parts * ceil(inner / (TX * VEC)), block = (TX, TY), no dynamic shared memory
-// needs    TY a power of two, inner % VEC == 0 and x aligned to VEC elements; part <= 2^30; TX * TY a multiple of a
-// warp
+// needs    TY a power of two, TX * TY a multiple of a warp; inner % VEC == 0, x aligned to VEC elements; part <= 2^30
 #include "reduce.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop

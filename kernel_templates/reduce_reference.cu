@@ -4,7 +4,7 @@
 // value, magnitude  double, [outer, inner]: the result, and what its error bound is counted in, as
 //                   tuner/references/reduce.cpp derives it
 // launch            grid = any, block = 256; a block takes a result at a time
-#include "common.cuh"
+#include "reference.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
 #endif
@@ -37,7 +37,6 @@ __device__ Part join(Part a, Part b) {
 
 extern "C" __global__ void __launch_bounds__(256)
     reduce_reference(const T* x, double* value, double* magnitude, long long outer, long long n, long long inner) {
-    __shared__ Part slots[256];
     constexpr double infinity = -minus_infinity;
     for (long long output = blockIdx.x; output < outer * inner; output += gridDim.x) {
         const T* from = x + output / inner * n * inner + output % inner;
@@ -47,14 +46,8 @@ extern "C" __global__ void __launch_bounds__(256)
             const double term = kind == Kind::l1 ? fabs(e) : kind == Kind::l2 ? e * e : e;
             mine = join(mine, {term, ordered ? static_cast<double>(k) : fabs(term)});
         }
-        __syncthreads();  // the last use of the slots is over
-        slots[threadIdx.x] = mine;
-        for (unsigned half = 128; half > 0; half /= 2) {
-            __syncthreads();
-            if (threadIdx.x < half) slots[threadIdx.x] = join(slots[threadIdx.x], slots[threadIdx.x + half]);
-        }
+        const Part all = block_combine(mine, [](Part a, Part b) { return join(a, b); });
         if (threadIdx.x != 0) continue;
-        const Part all = slots[0];
         if constexpr (kind == Kind::argmin || kind == Kind::argmax) {
             value[output] = magnitude[output] = all.size;
         } else {

@@ -1,9 +1,10 @@
 // reduce, argreduce: y[o] = fold of x[o, 0 .. n), of contiguous elements
 //
-// LANES threads fold a part of a row; several rows a block where they are short, several parts a row where rows are
-// few. x        T, [rows, n], packed, aligned anyhow y        Y, [rows]; with more than one part it is `partial`,
-// [parts, rows], that is written launch   grid = parts * ceil(rows / ROWS), block = (LANES, ROWS), no dynamic shared
-// memory needs    LANES a power of two, LANES * ROWS a multiple of a warp; part <= 2^30; parts > 1: ROWS == 1
+// LANES threads fold a part of a row; several rows a block where these are short, several parts a row where few.
+// x        T, [rows, n], packed, aligned anyhow
+// y        Y, [rows]; with more than one part it is `partial`, [parts, rows], that is written
+// launch   grid = parts * ceil(rows / ROWS), block = (LANES, ROWS), no dynamic shared memory
+// needs    LANES a power of two, LANES * ROWS a multiple of a warp; part <= 2^30; parts > 1: ROWS == 1
 #include "reduce.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop

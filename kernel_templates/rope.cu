@@ -1,11 +1,11 @@
-// rope: pairs of elements of each head turned by position * base^(-2i / rot), of q and k of a packed qkv that falls
-// apart
+// rope: pairs of elements of each head turned by position * base^(-2i / rot), of q and k of a packed qkv taken apart
 //
-// x          T, [tokens, heads, DIM], ldx elements from token to token; heads = q_heads + 2 * kv_heads, or q_heads
-// alone q, k, v    T, packed, [tokens, q_heads or kv_heads, DIM]; without k and v q may be x positions  long long,
-// [tokens]; table: float, [span, ROT], the cosines of a position and then its sines, or null step       -2 log2(base) /
-// ROT as the sum of two floats launch     grid = ceil(tokens / TOKENS), block = THREADS, no dynamic shared memory needs
-// ROT <= DIM, both even; (ROT / 2) % VEC == 0 and (DIM / 2) % VEC == 0, and HALF: (DIM - ROT) / 2 % VEC == 0;
+// x          T, [tokens, heads, DIM], ldx elements from token to token; heads = q_heads (+ 2 * kv_heads)
+// q, k, v    T, packed, [tokens, q_heads or kv_heads, DIM]; without k and v q may be x
+// positions  long long, [tokens]; table: float, [span, ROT], the cosines of a position and then its sines, or null
+// step       -2 log2(base) / ROT as the sum of two floats
+// launch     grid = ceil(tokens / TOKENS), block = THREADS, no dynamic shared memory
+// needs      ROT <= DIM, both even; (ROT / 2) % VEC == 0 and (DIM / 2) % VEC == 0; HALF: (DIM - ROT) / 2 % VEC == 0;
 //            x and ldx, q, k and v aligned to VEC elements
 //
 // HALF turns elements i and i + ROT / 2, as GPT-NeoX and Llama do it, else 2i and 2i + 1, as GPT-J does.

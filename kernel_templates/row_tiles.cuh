@@ -28,7 +28,7 @@ public:
           size_{size},
           mine_{reinterpret_cast<Vector*>(ring) + number * size * places + threadIdx.x} {}
 
-    /// Copies the next tile into the ring, if there is one. Before the first row, the ring is filled so.
+    /// Copies the next tile into the ring, if there is one.
     __device__ __forceinline__ void load_next() {
         if constexpr (RING) {
             if (row_ >= rows_) return;
@@ -70,7 +70,7 @@ public:
             if (has) v = mine_[place * places + i * THREADS];
         } else if (has) {
             const T* const at = x_ + part.column(i, tile * Part::tile);
-            v = aligned ? load<VEC>(at) : load_part<VEC>(at, false);
+            v = aligned ? load<VEC>(at) : load_anywhere<VEC>(at, false);
         }
     }
     /// A whole tile as floats, `fill` where the row has ended.
@@ -93,6 +93,25 @@ public:
             load_next();
         }
     }
+    /// Goes over a row for the last time: to[c] = of(x[c]) for what this thread has of it, `to` being another row, or
+    /// this. Its `single` element was read before; `fill` is what `of` sees where the row has ended.
+    template <class Of>
+    __device__ __forceinline__ void rewrite(T* to, const Part& part, float single, float fill, Of of) {
+        const bool aligned = part.fits(to);
+        if (part.has_single) to[part.single] = from_float<T>(of(single));
+        for (int k = 0; k < part.tiles(); ++k, release()) {
+            const int tile = in_last_pass(k, part.tiles());
+            float value[UNROLL][VEC];
+            read(value, part, tile, fill);
+#pragma unroll
+            for (int i = 0; i < UNROLL; ++i) {
+#pragma unroll
+                for (int j = 0; j < VEC; ++j) value[i][j] = of(value[i][j]);
+                store_once_anywhere_if(part.has(i, tile * Part::tile), to + part.column(i, tile * Part::tile), value[i],
+                                       aligned);
+            }
+        }
+    }
     /// The `k`-th tile of `count` in the last pass. What was read last is the likeliest to be in the cache still, where
     /// rows come from memory.
     static __device__ __forceinline__ int in_last_pass(int k, int count) { return RING ? k : count - 1 - k; }
@@ -111,5 +130,26 @@ private:
     int from_ = 0, ahead_ = 0;  // the ring's first tile in use, and how many are
     int base_ = 0;              // this row's first tile in the ring
 };
+
+/// Fills the rings of `count` tiles, before the first row; what is read together is copied in turns.
+template <bool RING, class... Tiles>
+__device__ __forceinline__ void fill_rings(int count, Tiles&... tiles) {
+#pragma unroll 1
+    for (int k = 0; RING && k < count; ++k) (tiles.load_next(), ...);
+}
+
+/// Adds the exponentials of a tile to `mine`, for one rescaling.
+template <int UNROLL, int VEC>
+__device__ __forceinline__ void add_tile(MaxSum& mine, const float (&value)[UNROLL][VEC]) {
+    float max = mine.max;
+#pragma unroll
+    for (int i = 0; i < UNROLL * VEC; ++i) max = fmaxf(max, value[i / VEC][i % VEC]);
+    const ExpBelow below{max};
+    float sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < UNROLL * VEC; ++i) sum += below.of(value[i / VEC][i % VEC]);
+    mine.sum = fmaf(mine.sum, exp_natural(mine.max - pivot(max)), sum * below.correction);
+    mine.max = max;
+}
 
 #endif

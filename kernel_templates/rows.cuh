@@ -46,16 +46,6 @@ struct RowPart {
     }
 };
 
-/// N elements at `p`, which need not be aligned unless `aligned` says so.
-template <int N, class T>
-__device__ __forceinline__ Vec<T, N> load_part(const T* p, bool aligned) {
-    if (aligned) return load_once<N>(p);
-    Vec<T, N> v;
-#pragma unroll
-    for (int j = 0; j < N; ++j) v.lane[j] = p[j];
-    return v;
-}
-
 // ---- Loads and stores of the threads that have something there, under a predicate: branches would be a fifth of the
 // instructions of a row.
 
@@ -113,13 +103,13 @@ __device__ __forceinline__ void store_once_if(bool has, T* p, const Vec<T, N>& v
     }
 }
 
-/// As `load_part` where `has`; elsewhere `v` stays.
+/// As `load_anywhere` where `has`; elsewhere `v` stays.
 template <int N, class T>
-__device__ __forceinline__ void load_part_if(bool has, Vec<T, N>& v, const T* p, bool aligned) {
+__device__ __forceinline__ void load_anywhere_if(bool has, Vec<T, N>& v, const T* p, bool aligned) {
     if (aligned)
         load_once_if(has, v, p);
     else if (has)
-        v = load_part<N>(p, false);
+        v = load_anywhere<N>(p, false);
 }
 /// As `store_once_anywhere` where `has`.
 template <class T, int N>
@@ -317,6 +307,13 @@ struct SumLanes {
     template <int N>
     static __device__ __forceinline__ float2 over(float2 x) {
         return make_float2(warp_sum<N>(x.x), warp_sum<N>(x.y));
+    }
+};
+/// NaN does not count.
+struct MaxLanes {
+    template <int N>
+    static __device__ __forceinline__ float over(float x) {
+        return warp_max<N>(x);
     }
 };
 /// Of magnitudes as bits: NaN is above all.

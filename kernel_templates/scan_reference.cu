@@ -7,7 +7,7 @@
 //                   scan_reference_carry   a thread a row: where a chunk starts, what is before it in the row
 //                   scan_reference_spread  that added to the rest of the chunk
 //                   scan_reference_finish  each element itself added, where sums are inclusive; whole numbers wrapped
-#include "common.cuh"
+#include "reference.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
 #endif
@@ -20,11 +20,6 @@
 
 constexpr long long chunk = 4096;
 
-template <class X>
-__device__ double number(X x) {
-    return to_float(x);
-}
-__device__ double number(int x) { return x; }
 __device__ double settled(float, double sum) { return sum; }
 __device__ double settled(__half, double sum) { return sum; }
 __device__ double settled(__nv_bfloat16, double sum) { return sum; }

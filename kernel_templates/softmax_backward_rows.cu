@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     for (int i = 0; i < CHUNKS; ++i) {
         raw_y[i] = raw_dy[i] = splat<T, VEC>(0.0f);
         load_once_if(part.has(i), raw_y[i], y + part.column(i));
-        load_part_if(part.has(i), raw_dy[i], dy + part.column(i), dy_fits);
+        load_anywhere_if(part.has(i), raw_dy[i], dy + part.column(i), dy_fits);
     }
 
     // 2. The row's sum.

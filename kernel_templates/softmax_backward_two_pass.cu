@@ -59,11 +59,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     long long row = blockIdx.x / CLUSTER;
     Tiles tiles_y{y, row, step, rows, ldy, cols, rank, shared, ring, 0};
     Tiles tiles_dy{dy, row, step, rows, lddy, cols, rank, shared, ring, 1};
-#pragma unroll 1
-    for (int k = 0; STAGED && k < ring; ++k) {
-        tiles_y.load_next();
-        tiles_dy.load_next();
-    }
+    fill_rings<STAGED>(ring, tiles_y, tiles_dy);
     for (int turn = 0; row < rows; row += step, ++turn) {
         // 1. The row's sum.
         const T* const from_y = y + row * ldy;

@@ -1,11 +1,12 @@
 // softmax, a row of any length read twice, or staged in shared memory
 //
 //     y[r, c] = exp(x[r, c] - max_r) / sum_k exp(x[r, k] - max_r)
+//     LOG: its logarithm, x[r, c] - max_r - log(sum_k exp(x[r, k] - max_r))
 //
 // x, y    T, row-major [rows, cols], ldx and ldy elements from row to row, aligned anyhow; y may be x
 // launch  grid = CLUSTER * any, up to rows and 2^31 - 1, block = THREADS, cluster = CLUSTER
 //         STAGED: dynamic shared memory of `ring` tiles of THREADS * UNROLL vectors
-// needs   THREADS a power of two, 32 or more; cols + THREADS * VEC * UNROLL < 2^31
+// needs   THREADS a power of two, 64 or more; cols + THREADS * VEC * UNROLL < 2^31
 //         STAGED: sm_80, and a row has at most `ring` tiles; CLUSTER > 1: sm_90 and STAGED
 // source  online normaliser, Milakov & Gimelshein 2018, algorithm 3, with one rescaling a batch of loads
 #include "row_tiles.cuh"
@@ -37,6 +38,10 @@
 #define BLOCKS 1  // blocks that shall fit a multiprocessor
 #endif
 
+#ifndef LOG
+#define LOG 0  // 1: log_softmax
+#endif
+
 using Tiles = RowTiles<STAGED, T, THREADS, VEC, UNROLL, RAGGED, CLUSTER>;
 using Part = Tiles::Part;
 extern __shared__ uint4 shared[];
@@ -48,8 +53,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     const int rank = blockIdx.x % CLUSTER, step = gridDim.x / CLUSTER;
     long long row = blockIdx.x / CLUSTER;
     Tiles tiles{x, row, step, rows, ldx, cols, rank, shared, ring};
-#pragma unroll 1
-    for (int k = 0; STAGED && k < ring; ++k) tiles.load_next();
+    fill_rings<STAGED>(ring, tiles);
     for (int turn = 0; row < rows; row += step, ++turn) {
         // 1. Each thread folds its tiles into a running maximum and sum, and takes its single element, which was under
         // way meanwhile, in the end.
@@ -64,15 +68,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         for (int tile = 0; tile < part.tiles(); ++tile) {
             tiles.await(tile);
             tiles.read(value, part, tile, minus_infinity);
-            float max = mine.max;
-#pragma unroll
-            for (int i = 0; i < UNROLL * VEC; ++i) max = fmaxf(max, value[i / VEC][i % VEC]);
-            const ExpBelow below{max};
-            float sum = 0.0f;
-#pragma unroll
-            for (int i = 0; i < UNROLL * VEC; ++i) sum += below.of(value[i / VEC][i % VEC]);
-            mine.sum = fmaf(mine.sum, exp_natural(mine.max - pivot(max)), sum * below.correction);
-            mine.max = max;
+            add_tile(mine, value);
         }
         mine = with_one(mine, single);
 
@@ -80,21 +76,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         const MaxSum total = row_reduce<THREADS, 1, CLUSTER, 0, MaxSumLanes, 2>(mine, rank, turn, &exchanges[0]);
         const ExpBelow below{total.max};
         const float scale = 1.0f / total.sum * below.correction;
+        const float max = pivot(total.max), log_sum = logf(total.sum);
 
-        // 3. Normalise and store.
-        const bool aligned = part.fits(to);
-        if (part.has_single) to[part.single] = from_float<T>(below.of(single) * scale);
-        for (int k = 0; k < part.tiles(); ++k, tiles.release()) {
-            const int tile = Tiles::in_last_pass(k, part.tiles());
-            tiles.read(value, part, tile, minus_infinity);
-#pragma unroll
-            for (int i = 0; i < UNROLL; ++i) {
-#pragma unroll
-                for (int j = 0; j < VEC; ++j) value[i][j] = below.of(value[i][j]) * scale;
-                store_once_anywhere_if(part.has(i, tile * Part::tile), to + part.column(i, tile * Part::tile), value[i],
-                                       aligned);
-            }
-        }
+        // 3. Normalise, or shift, and store.
+        const auto result = [=](float logit) { return LOG ? logit - max - log_sum : below.of(logit) * scale; };
+        tiles.rewrite(to, part, single, minus_infinity, result);
     }
     close_exchanges<CLUSTER>();
 }

@@ -4,8 +4,8 @@
 // for those of the sets before in its group of 32 sets, which the last tile of each set publishes, and for the sum of
 // all groups before, which the last tile of each group publishes. Who is waited for has a lower block number, so it has
 // been started. Unlike a look-back of varying depth, the order of additions is a function of the tile alone: equal
-// inputs give equal bits. source: after Merrill & Garland, "Single-pass parallel prefix scan with decoupled look-back",
-// 2016
+// inputs give equal bits.
+// source  after Merrill & Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016
 #ifndef AUTOTUNE_TILES_CUH
 #define AUTOTUNE_TILES_CUH
 

@@ -1,9 +1,9 @@
 // transpose, permute: y[b, c, r] = x[b, r, c] through a tile in shared memory
 //
 // x, y     units of UNIT bytes: x[b1 * x1 + b2 * x2 + r * xs + c], y[b1 * y1 + b2 * y2 + c * ys + r]; they do not
-// overlap launch   grid = batches * ceil(rows / TILE_R) * ceil(cols / TILE_C), block = THREADS, no dynamic shared
-// memory needs    x and its strides aligned to IN units, y's to OUT units; a tile makes whole loads and stores for all
-// threads
+//          overlap
+// launch   grid = batches * ceil(rows / TILE_R) * ceil(cols / TILE_C), block = THREADS, no dynamic shared memory
+// needs    x and its strides aligned to IN units, y's to OUT units; a tile makes whole loads and stores for all threads
 //
 // Loads and stores are vectors on both sides. In the tile, which has x's orientation and an odd pitch, a vector of y is
 // read down a column; units of 1 and 2 bytes are read by whole words, and turned around in registers.

@@ -4,13 +4,12 @@
 // value, magnitude           double, [n], of y: one of each run, then what was held; and without signs
 // count_value, count_magnitude  double, [1]
 // launch                     in this order, each with grid = any and block = 256:
-//                            unique_reference_count  a thread a chunk: how many runs start in it, put where it starts
-//                            in
-//                                                    `magnitude`
+//                            unique_reference_count  a thread a chunk: how many runs start in it, put where it
+//                                                    starts in `magnitude`
 //                            unique_reference_carry  one thread: how many start before it instead, and how many in all
 //                            unique_reference_place  a thread a chunk: the first of each run
 //                            unique_reference_rest   what is behind them, and all magnitudes
-#include "common.cuh"
+#include "reference.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
 #endif
@@ -19,13 +18,6 @@
 #endif
 
 constexpr long long chunk = 4096;
-
-template <class X>
-__device__ double number(X x) {
-    return to_float(x);
-}
-__device__ double number(int x) { return x; }
-__device__ double number(long long x) { return static_cast<double>(x); }
 
 /// Whether a run starts at element i.
 __device__ bool starts(const T* x, long long i) {
