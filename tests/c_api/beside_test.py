@@ -1,6 +1,8 @@
 """Goal: what benchmarks/rowops.py says of problems, and how it launches chains through the dispatcher, hold without
 PyTorch or a GPU. Method: its modules run on the fake libcuda.so.1; a tensor is what has PyTorch's four methods."""
+import contextlib
 import ctypes
+import io
 import sys
 import tempfile
 import types
@@ -8,7 +10,9 @@ import types
 sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv[2])
 import rowops  # noqa: E402
+from beside import contestants, report  # noqa: E402
 from beside.launch import Call, Dispatcher, Error, Library  # noqa: E402
+from beside.tuning import match  # noqa: E402
 
 
 class Tensor:
@@ -30,12 +34,31 @@ class Tensor:
 
 # Of two problems that agree with what was tuned, that which says more is meant.
 plain, residual = "rows=8,cols=64", "rows=8,cols=64,residual=true"
-assert rowops.match([plain, residual], {"rows": 8, "cols": 64, "residual": True}) == residual
-assert rowops.match([plain, residual], {"rows": 8, "cols": 64, "residual": False}) == plain
-assert rowops.match([plain], {"rows": 9, "cols": 64}) == "rows=9,cols=64"
-assert abs(rowops.geometric_mean([0.5, 2, 4]) - 4 ** (1 / 3)) < 1e-12
+assert match([plain, residual], {"rows": 8, "cols": 64, "residual": True}) == residual
+assert match([plain, residual], {"rows": 8, "cols": 64, "residual": False}) == plain
+assert match([plain], {"rows": 9, "cols": 64}) == "rows=9,cols=64"
+assert abs(report.geometric_mean([0.5, 2, 4]) - 4 ** (1 / 3)) < 1e-12
 row = {"beside": {"default": {"us": 1}, "apart": {"us": 1}, "steps": {"us": 1}, "eager": {"us": 3}, "triton": {"us": 2}}}
-assert rowops.best_other(row)[0] == "triton"
+assert report.best_other(row)[0] == "triton"
+assert report.best_other({"beside": {name: {"us": 1} for name in contestants.OURS}}) is None
+assert all(one.about in rowops.__doc__ for one in contestants.CONTESTANTS)
+
+# The tables say each row once, what went wrong with it, and the worst by name.
+beside = {"default": {"us": 12.0, "ratio": 1.2, "interval": (1.1, 1.3)}, "eager": {"us": 20.0, "ratio": 2.0, "interval": (1.9, 2.1)},
+          "steps": {"us": 15.0, "ratio": 1.5, "interval": (1.4, 1.6)}}
+large = {"op": "relu_x", "problem": "rows=8,cols=64", "us": 10.0, "copy_us": 9.0, "small": False, "beside": beside, "notes": {},
+         "chain": "relu_x = relu(x)", "step_bytes": 30, "bytes": 20, "took_s": 1.0}
+small = large | {"op": "softmax", "us": 5.0, "small": True, "call_us": {"ours": 6.0, "eager": 7.0}, "beside": {}}
+wrong = {"op": "scan", "problem": "n=7", "wrong": "y differs"}
+asked = types.SimpleNamespace(rounds=5, budget="1s")
+with contextlib.redirect_stdout(io.StringIO()) as printed:
+    assert report.summarise([large, small, wrong], {"gpu": "G", "torch": "T"}, {}, 2.0, asked)
+    assert not report.summarise([large], {}, {("relu_x", "rows=8,cols=64"): {"elapsed_s": 1.0}}, 2.0, asked)
+text = printed.getvalue()
+assert "WRONG: y differs" in text and "2 timed, 1 wrong, 1 without a time" in text, text
+assert "large: 1 problems; ratio to the best other: geometric mean 2.000, worst 2.000 (relu_x rows=8,cols=64)" in text, text
+assert "worst 0.900 (relu_x rows=8,cols=64), 0 at 0.94 or more" in text and "ours 6.00  eager 7.00" in text, text
+assert "time 1.50, bytes 1.50, the one by the other 1.00; eager PyTorch's time 2.00" in text, text
 
 # A work at which the process dies costs its own row; one that hangs too.
 STUB = """
