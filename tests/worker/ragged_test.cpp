@@ -95,10 +95,10 @@ TEST(SmallProblems, ThereAreOfEveryOp) {
             try {
                 const Instance instance = Instance::make(*op, fields, limits());
                 ++legal;
-                EXPECT_TRUE(std::ranges::any_of(small_problems(instance), [&](const Instance& small) {
-                    return reference_hashes(small) == reference_hashes(instance);
-                })) << op->name
-                    << " " << instance.problem().text();
+                EXPECT_TRUE(std::ranges::any_of(
+                    small_problems(instance),
+                    [&](const Instance& small) { return reference_hashes(small) == reference_hashes(instance); }))
+                    << op->name << " " << instance.problem().text();
             } catch (const Error&) {  // no legal problem by itself
             }
         }

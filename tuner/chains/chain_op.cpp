@@ -352,7 +352,7 @@ grid = ["min(ceil_div(elements, 256), 1048576)"]
 block = [256]
 args = ["value(y)", "magnitude(y)", {}"i64(batch)", "i64(rows)", "i64(cols)"]
 
-#The magnitude is a bound in units of 2 ^ -23 : kernel_templates / bounded.cuh adds it up.
+# The magnitude is a bound in units of 2^-23: kernel_templates/bounded.cuh adds it up.
 [tolerance]
 y = {{ terms = "1", accumulate = "fma" }}
 

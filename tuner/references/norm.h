@@ -1,7 +1,8 @@
 #ifndef AUTOTUNE_REFERENCES_NORM_H
 #define AUTOTUNE_REFERENCES_NORM_H
 
-// What layernorm and rmsnorm are held against, forwards and backwards: a rmsnorm is a layernorm that takes the mean as 0.
+// What layernorm and rmsnorm are held against, forwards and backwards: a rmsnorm is a layernorm that takes the mean as
+// 0.
 
 #include <autotune/reference.hpp>
 
