@@ -22,6 +22,7 @@
 #include "device/identity.h"
 #include "device/support.h"
 #include "tests/device/emulator/kernel_cases.h"
+#include "tuner/chains/chain_op.h"
 #include "tuner/model/builtin_ops.h"
 #include "tuner/model/space.h"
 #include "tuner/model/suggest.h"
@@ -153,9 +154,10 @@ struct AgreedProblem {
 
 AgreedProblem agreed_problem(Instance instance) {
     std::vector<TensorTask> tensors = tensor_tasks(instance, seed);
-    Evaluation evaluation =
-        evaluate({.op = instance.op().name, .tensors = tensors, .fields = field_tasks(instance), .seed = seed},
-                 [](std::string_view name) { return builtin_reference(name); });
+    const std::string& cpp = instance.op().reference.cpp;
+    Evaluation evaluation = evaluate(
+        {.op = cpp.substr(0, cpp.rfind('.')), .tensors = tensors, .fields = field_tasks(instance), .seed = seed},
+        [](std::string_view name) { return builtin_reference(name); });
     return {std::move(instance), std::move(tensors), std::move(evaluation)};
 }
 
@@ -255,14 +257,28 @@ struct OpType {
 
 void PrintTo(const OpType& one, std::ostream* out) { *out << one.op->name << " " << one.dtype; }
 
+/// Chains, of whose variants each is among the configs: flat, rows and ragged.
+const std::vector<Op>& chains() {
+    static const std::vector<Op> all = [] {
+        std::vector<Op> made;
+        for (const char* const text :
+             {"chain_of_one = gelu_tanh(x)", "chain_of_three = dropout(relu(x + bias), p) * scale"})
+            made.push_back(chain_op(text));
+        return made;
+    }();
+    return all;
+}
+
 std::vector<OpType> op_types() {
     std::vector<OpType> all;
-    for (const Op& op : builtin_ops()) {
+    const auto add = [&](const Op& op) {
         const Field* const dtype = op.field("dtype");
         if (!dtype) all.push_back({&op, "any"});
         if (dtype)
             for (const Value& choice : dtype->choices) all.push_back({&op, to_text(choice)});
-    }
+    };
+    std::ranges::for_each(builtin_ops(), add);
+    std::ranges::for_each(chains(), add);
     return all;
 }
 
