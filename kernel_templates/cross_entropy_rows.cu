@@ -60,32 +60,14 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     // 1. All loads are issued before the first is used. A row beyond the last has no columns, but meets the barriers.
     const RowPart<LANES, VEC, CHUNKS, RAGGED, CLUSTER> part{x, row < rows ? cols : 0, rank};
     const bool dx_fits = part.fits(dx);
-    float single = minus_infinity;
-    if (RAGGED && part.has_single) single = to_float(x[part.single]);
+    float single;
     Vec<T, VEC> raw[CHUNKS];
-#pragma unroll
-    for (int i = 0; i < CHUNKS; ++i) {
-        raw[i] = splat<T, VEC>(minus_infinity);
-        load_once_if(part.has(i), raw[i], x + part.column(i));
-    }
+    load_row(raw, single, x, part, minus_infinity);
     const Target<T, LABEL> target{x, label[row < rows ? row : 0], row < rows ? cols : 0, ignore};
 
     // 2. The maximum of this thread's elements, the sum of the exponentials below it, and the plain sum.
-    MaxSumTotal mine;
-    mine.exps.max = single;
+    MaxSumTotal mine{exps_of<RAGGED>(raw, single, zero)};
     float value[VEC];
-#pragma unroll
-    for (int i = 0; i < CHUNKS; ++i) mine.exps.max = greatest(mine.exps.max, raw[i]);
-    const ExpBelow below{mine.exps.max};
-#pragma unroll
-    for (int i = 0; i < CHUNKS; ++i) {
-        restate<1>(raw[i], zero);
-        to_floats(raw[i], value);
-#pragma unroll
-        for (int j = 0; j < VEC; ++j) mine.exps.sum += below.of(value[j]);
-    }
-    if (RAGGED) mine.exps.sum += below.of(single);
-    mine.exps.sum *= below.correction;
     if (smoothing != 0.0f) {
         if (RAGGED && part.has_single) mine.total = single;
 #pragma unroll

@@ -47,30 +47,12 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     // 1. All loads are issued before the first is used. A row beyond the last has no columns, but meets the barriers.
     const RowPart<LANES, VEC, CHUNKS, RAGGED, CLUSTER> part{x, row < rows ? cols : 0, rank};
     const bool y_fits = part.fits(y);
-    float single = minus_infinity;
-    if (RAGGED && part.has_single) single = to_float(x[part.single]);
+    float single;
     Vec<T, VEC> raw[CHUNKS];
-#pragma unroll
-    for (int i = 0; i < CHUNKS; ++i) {
-        raw[i] = splat<T, VEC>(minus_infinity);
-        load_once_if(part.has(i), raw[i], x + part.column(i));
-    }
+    load_row(raw, single, x, part, minus_infinity);
 
     // 2. The maximum of this thread's elements, and the sum of the exponentials below it.
-    MaxSum mine{single, 0.0f};
-    float value[VEC];
-#pragma unroll
-    for (int i = 0; i < CHUNKS; ++i) mine.max = greatest(mine.max, raw[i]);
-    const ExpBelow below{mine.max};
-#pragma unroll
-    for (int i = 0; i < CHUNKS; ++i) {
-        restate<1>(raw[i], zero);
-        to_floats(raw[i], value);
-#pragma unroll
-        for (int j = 0; j < VEC; ++j) mine.sum += below.of(value[j]);
-    }
-    if (RAGGED) mine.sum += below.of(single);
-    mine.sum *= below.correction;
+    const MaxSum mine = exps_of<RAGGED>(raw, single, zero);
 
     // 3. The row's, and the logarithm of its sum.
     const MaxSum total = row_reduce<LANES, ROWS, CLUSTER, 0, MaxSumLanes>(mine, rank);
@@ -80,6 +62,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     // 4. Shift and store.
 #pragma unroll
     for (int i = 0; i < CHUNKS; ++i) {
+        float value[VEC];
         restate<2>(raw[i], zero);
         to_floats(raw[i], value);
 #pragma unroll

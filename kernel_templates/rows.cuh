@@ -161,6 +161,40 @@ __device__ __forceinline__ void load_readonly_if(bool has, Vec<T, N>& v, const T
     }
 }
 
+/// Loads what a thread has of a row that it holds, `fill` where the row has ended. All loads are issued before the first
+/// is used.
+template <class T, int VEC, int CHUNKS, int LANES, bool RAGGED, int CLUSTER>
+__device__ __forceinline__ void load_row(Vec<T, VEC> (&raw)[CHUNKS], float& single, const T* row,
+                                         const RowPart<LANES, VEC, CHUNKS, RAGGED, CLUSTER>& part, float fill) {
+    single = fill;
+    if (RAGGED && part.has_single) single = to_float(row[part.single]);
+#pragma unroll
+    for (int i = 0; i < CHUNKS; ++i) {
+        raw[i] = splat<T, VEC>(fill);
+        load_once_if(part.has(i), raw[i], row + part.column(i));
+    }
+}
+
+/// The maximum of what a thread holds of a row of logits, and the sum of the exponentials below it.
+template <bool RAGGED, class T, int VEC, int CHUNKS>
+__device__ __forceinline__ MaxSum exps_of(Vec<T, VEC> (&raw)[CHUNKS], float single, unsigned zero) {
+    MaxSum mine{single, 0.0f};
+#pragma unroll
+    for (int i = 0; i < CHUNKS; ++i) mine.max = greatest(mine.max, raw[i]);
+    const ExpBelow below{mine.max};
+#pragma unroll
+    for (int i = 0; i < CHUNKS; ++i) {
+        float value[VEC];
+        restate<1>(raw[i], zero);
+        to_floats(raw[i], value);
+#pragma unroll
+        for (int j = 0; j < VEC; ++j) mine.sum += below.of(value[j]);
+    }
+    if (RAGGED) mine.sum += below.of(single);
+    mine.sum *= below.correction;
+    return mine;
+}
+
 /// Where `has`, N elements that many rows share, as floats; where they are wider than a load, as several. They are
 /// loaded where the call stands: moved before a barrier, they would hold their registers across it.
 template <int N, class T>

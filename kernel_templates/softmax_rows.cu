@@ -56,14 +56,9 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     //    no columns, but meets the barriers.
     const RowPart<LANES, VEC, CHUNKS, RAGGED, CLUSTER> part{x, row < rows ? cols : 0, rank};
     const bool y_fits = part.fits(y);
-    float single = minus_infinity;
-    if (RAGGED && part.has_single) single = to_float(x[part.single]);
+    float single;
     Vec<T, VEC> raw[CHUNKS];
-#pragma unroll
-    for (int i = 0; i < CHUNKS; ++i) {
-        raw[i] = splat<T, VEC>(minus_infinity);
-        load_once_if(part.has(i), raw[i], x + part.column(i));
-    }
+    load_row(raw, single, x, part, minus_infinity);
 
     // 2. The maximum: of this thread's elements, or of the row.
     float max = single;
