@@ -268,15 +268,16 @@ struct Result {
 };
 
 /// The random bits of N elements, the first of them number `index` of y, of which a call makes eight. EVEN: `index` is
-/// a multiple of N.
+/// a multiple of N. It is negative where a vector begins before y does: shifted, not divided, it leads up to 0.
 template <int N, bool EVEN>
-__device__ __forceinline__ void draw(long long seed, unsigned offset, unsigned use, unsigned long long index,
+__device__ __forceinline__ void draw(long long seed, unsigned offset, unsigned use, long long index,
                                      unsigned (&bits)[N]) {
     const unsigned start = static_cast<unsigned>(index) % 8;
+    const long long call = index >> 3;
     if (EVEN ? N % 8 == 0 : N % 8 == 0 && start == 0) {
 #pragma unroll
         for (int j = 0; j < N; j += 8) {
-            const Philox eight = random_bits(seed, offset, use, index / 8 + j / 8);
+            const Philox eight = random_bits(seed, offset, use, call + j / 8);
 #pragma unroll
             for (int k = 0; k < 4 && 2 * k < N; ++k) {
                 bits[j + 2 * k] = eight.word[k];
@@ -290,7 +291,7 @@ __device__ __forceinline__ void draw(long long seed, unsigned offset, unsigned u
     unsigned word[4 * calls + 3];
 #pragma unroll
     for (int i = 0; i < calls; ++i) {
-        const Philox eight = random_bits(seed, offset, use, index / 8 + i);
+        const Philox eight = random_bits(seed, offset, use, call + i);
 #pragma unroll
         for (int k = 0; k < 4; ++k) word[4 * i + k] = eight.word[k];
     }

@@ -430,7 +430,7 @@ extern "C" __global__ void __launch_bounds__(BX * BY)
     for (const std::string& name : chain.inputs)
         text += fmt::format("        float x_{0}[VEC];\n        in_{0}.to_floats(raw_{0}[k], x_{0});\n", name);
     if (chain.dropouts > 0)
-        text += "        const unsigned long long index = (site[k].batch * rows + site[k].row) * cols + site[k].col;\n";
+        text += "        const long long index = (site[k].batch * rows + site[k].row) * cols + site[k].col;\n";
     for (std::size_t i = 0; i < chain.dropouts; ++i)
         text += fmt::format(
             "        unsigned bits_{0}[VEC];\n        draw<VEC, FLAT || whole>(seed, offset, {0}, index, bits_{0});\n", i);

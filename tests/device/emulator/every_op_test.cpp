@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tests/device/emulator/template_run.h"
+#include "tuner/chains/chain_op.h"
 #include "tuner/model/free_stride.h"
 
 namespace autotune {
@@ -112,9 +113,22 @@ TEST_P(EveryOp, GivesWhatItsReferenceSaysOfNanAndInfinities) {
     expect_right(*GetParam(), problem->problem().fields, {}, {.specials = true});
 }
 
+const std::vector<Op>& chains() {
+    static const std::vector<Op> all = [] {
+        std::vector<Op> made;
+        for (const char* const text :
+             {"chain_of_one = gelu_tanh(x)", "chain_of_many = dropout(relu(x + bias), p) * scale",
+              "chain_that_chooses = x > 0 and not x > 2 ? min(x, a) : max(x * x, -a)"})
+            made.push_back(chain_op(text));
+        return made;
+    }();
+    return all;
+}
+
 std::vector<const Op*> ops() {
     std::vector<const Op*> all;
     for (const Op& op : builtin_ops()) all.push_back(&op);
+    for (const Op& op : chains()) all.push_back(&op);
     return all;
 }
 
