@@ -195,6 +195,13 @@ __device__ __forceinline__ MaxSum exps_of(Vec<T, VEC> (&raw)[CHUNKS], float sing
     return mine;
 }
 
+/// The gradient of one element of a softmax, or of its LOGARITHM, whose result is y, given its row's sum: of y * dy, or
+/// of dy.
+template <bool LOGARITHM>
+__device__ __forceinline__ float softmax_gradient(float y, float dy, float sum) {
+    return LOGARITHM ? dy - exp_natural(y) * sum : y * (dy - sum);
+}
+
 /// Where `has`, N elements that many rows share, as floats; where they are wider than a load, as several. They are
 /// loaded where the call stands: moved before a barrier, they would hold their registers across it.
 template <int N, class T>

@@ -39,11 +39,6 @@
 #define LOG 0  // 1: of log_softmax, y being its result
 #endif
 
-/// The gradient of one element, given its row's sum.
-__device__ __forceinline__ float gradient(float y, float dy, float sum) {
-    return LOG ? dy - exp_natural(y) * sum : y * (dy - sum);
-}
-
 extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     softmax_backward_rows(const T* y, const T* dy, T* dx, long long rows, int cols, long long ldy, long long lddy,
                           long long lddx) {
@@ -91,8 +86,8 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
         to_floats(raw_y[i], value_y);
         to_floats(raw_dy[i], value_dy);
 #pragma unroll
-        for (int j = 0; j < VEC; ++j) value_dy[j] = gradient(value_y[j], value_dy[j], sum);
+        for (int j = 0; j < VEC; ++j) value_dy[j] = softmax_gradient<LOG>(value_y[j], value_dy[j], sum);
         store_once_anywhere_if(part.has(i), dx + part.column(i), value_dy, dx_fits);
     }
-    if (RAGGED && part.has_single) dx[part.single] = from_float<T>(gradient(single_y, single_dy, sum));
+    if (RAGGED && part.has_single) dx[part.single] = from_float<T>(softmax_gradient<LOG>(single_y, single_dy, sum));
 }

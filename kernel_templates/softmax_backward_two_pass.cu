@@ -45,11 +45,6 @@ using Tiles = RowTiles<STAGED, T, THREADS, VEC, UNROLL, RAGGED, CLUSTER>;
 using Part = Tiles::Part;
 extern __shared__ uint4 shared[];
 
-/// The gradient of one element, given its row's sum.
-__device__ __forceinline__ float gradient(float y, float dy, float sum) {
-    return LOG ? dy - exp_natural(y) * sum : y * (dy - sum);
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     softmax_backward_two_pass(const T* y, const T* dy, T* dx, long long rows, int cols, long long ldy, long long lddy,
                               long long lddx, int ring) {
@@ -87,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         sum = row_reduce<THREADS, 1, CLUSTER, 0, SumLanes, 2>(sum, rank, turn, &exchanges[0]);
 
         // 2. The gradients.
-        if (part.has_single) to[part.single] = from_float<T>(gradient(single_y, single_dy, sum));
+        if (part.has_single) to[part.single] = from_float<T>(softmax_gradient<LOG>(single_y, single_dy, sum));
         for (int k = 0; k < part.tiles(); ++k, tiles_y.release(), tiles_dy.release()) {
             const int tile = Tiles::in_last_pass(k, part.tiles());
             tiles_y.read(value_y, part, tile, 0.0f);
@@ -95,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #pragma unroll
             for (int i = 0; i < UNROLL; ++i) {
 #pragma unroll
-                for (int j = 0; j < VEC; ++j) value_dy[i][j] = gradient(value_y[i][j], value_dy[i][j], sum);
+                for (int j = 0; j < VEC; ++j) value_dy[i][j] = softmax_gradient<LOG>(value_y[i][j], value_dy[i][j], sum);
                 store_once_anywhere_if(part.has(i, tile * Part::tile), to + part.column(i, tile * Part::tile),
                                        value_dy[i], dx_fits);
             }
