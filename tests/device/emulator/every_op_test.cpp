@@ -95,6 +95,18 @@ TEST_P(EveryOp, TakesTheLeastThatItIsCheckedOn) {
     expect_right(*GetParam(), checked_problems(*GetParam(), 0).front().problem().fields, {}, {});
 }
 
+// What stands in for the CPU reference where that would take seconds says the same.
+TEST_P(EveryOp, HasTheSameReferenceOnDevices) {
+    for (const Instance& problem : checked_problems(*GetParam(), 2)) {
+        if (size_of_problem(problem) > 6e3) break;
+        TemplateRun run{part, *GetParam(), problem.problem().fields};
+        ASSERT_FALSE(run.instance().reference_sources().empty()) << "its reference is the CPU's alone";
+        for (const Comparison& one : run.anchor())
+            EXPECT_EQ(one.bad, 0u) << problem.problem().text() << ": element " << one.first_bad << " is " << one.got
+                                   << ", not " << one.want;
+    }
+}
+
 TEST_P(EveryOp, TakesRowsThatLieApartAndStartAnywhere) {
     const std::optional<Instance> problem = checked_problem(*GetParam(), 3e4, 2);
     ASSERT_TRUE(problem);
