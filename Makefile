@@ -5,7 +5,7 @@ JOBS ?= $(shell nproc)
 BUILD := build/release
 PREFIX ?= /usr/local
 
-.PHONY: help setup build install demo test sanitize fuzz stress bench gpu-build gpu-test gpu-tune gpu-bench gpu-regret tidy format clean
+.PHONY: help setup configure build install demo test sanitize fuzz stress bench gpu-build gpu-test gpu-tune gpu-bench gpu-regret tidy format clean
 
 help:  ## lists these targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/ /' | awk '{n=$$1; $$1=""; printf "  %-10s%s\n", n, $$0}'
@@ -13,18 +13,22 @@ help:  ## lists these targets
 setup:  ## installs what is missing from the system's packages
 	@scripts/setup.sh
 
-build: setup  ## builds everything
+configure: setup
 	@mkdir -p build
 	@cmake --preset release >build/configure.log 2>&1 || { cat build/configure.log; exit 1; }
+
+build: configure  ## builds everything, the tests included
 	@ninja -C $(BUILD) -j$(JOBS)
 
-install: build  ## installs into PREFIX=/usr/local: the program, the libraries and headers, man pages, completions
+install: configure  ## installs into PREFIX=/usr/local: the program, the libraries and headers, man pages, completions
+	@ninja -C $(BUILD) -j$(JOBS) installed
 	@cmake --install $(BUILD) --prefix "$(PREFIX)" >build/install.log || { cat build/install.log; exit 1; }
 	@echo "autotune is $(PREFIX)/bin/autotune"
 	@wheels=$$(echo "$$PWD"/build/cuda/lib/python3*/site-packages/nvidia/cu13/lib); if [ -d "$$wheels" ]; then \
 	  echo "no CUDA toolkit was here when it was built: export AUTOTUNE_NVRTC=$$wheels"; fi
 
-demo: build  ## tunes a built-in op on the GPU, or shows what there is without one
+demo: configure  ## tunes a built-in op on the GPU, or shows what there is without one
+	@ninja -C $(BUILD) -j$(JOBS) autotune autotune-worker
 	@scripts/demo.sh $(BUILD)/bin
 
 test: build  ## builds and runs all tests; those that need a GPU skip by name without one

@@ -57,6 +57,14 @@ if(TARGET autotune-worker)
   install(TARGETS autotune-worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/autotune)
 endif()
 
+# All of that and no more: an install waits for no test.
+add_custom_target(installed DEPENDS ${AUTOTUNE_INSTALLED} autotune_shared)
+foreach(_target autotune autotune-manual autotune-worker)
+  if(TARGET ${_target})
+    add_dependencies(installed ${_target})
+  endif()
+endforeach()
+
 set(_package ${CMAKE_INSTALL_LIBDIR}/cmake/autotune)
 set(AUTOTUNE_FIND_FMT "find_dependency(fmt)")
 if(AUTOTUNE_STATIC)
