@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "autotune/error.h"
@@ -14,21 +15,11 @@
 namespace autotune {
 namespace {
 
-/// The config that was named, else each variant's defaults, where they hold.
-std::vector<Config> configs_of(const Request& request, const Instance& instance, Console& console) {
-    if (!request.config.empty()) return {complete_config(instance, config_from_text(request.config))};
-    std::vector<Config> configs;
-    for (const Variant& variant : instance.op().variants) {
-        const std::optional<Config> config = instance.defaults_of(variant);
-        const std::optional<std::string> objection =
-            config ? instance.objection(*config) : std::optional<std::string>{"needs " + variant.needs.text()};
-        if (objection)
-            console.result(fmt::format("  {:<14} not valid for this problem: {}", variant.name, *objection));
-        else
-            configs.push_back(*config);
-    }
-    return configs;
-}
+/// A problem to check at.
+struct CheckProblem {
+    AskedProblem problem;
+    bool asked = true;  ///< false: one of the op's own list
+};
 
 class CheckCommand {
 public:
@@ -40,28 +31,30 @@ public:
           bench_{make_worker_bench(session_.worker_options(gpu_))} {}
 
     int run() {
-        for (const AskedProblem& problem : problems()) {
+        for (const CheckProblem& each : problems()) {
             if (interrupted()) break;
-            check(problem);
+            check(each);
         }
         if (interrupted()) return interrupted();
         return failed_ ? exit_code(Error::Kind::check) : 0;
     }
 
 private:
-    std::vector<AskedProblem> problems() const {
-        std::vector<AskedProblem> problems = session_.problems();
+    std::vector<CheckProblem> problems() const {
+        std::vector<CheckProblem> problems;
+        for (const AskedProblem& problem : session_.problems()) problems.push_back({.problem = problem});
         // A folder is checked at its own list of problems too.
         if (request_.problems.empty() && request_.problems_file.empty())
             for (const auto& fields : session_.op().check_problems)
-                problems.push_back({.op = &session_.op(), .text = fields, .origin = {}});
+                problems.push_back(
+                    {.problem = {.op = &session_.op(), .text = fields, .origin = {}}, .asked = false});
         return problems;
     }
 
-    void check(const AskedProblem& problem) {
-        const Instance instance = bench_->sized(Session::instance(problem, gpu_.identity.limits));
+    void check(const CheckProblem& each) {
+        const Instance instance = bench_->sized(Session::instance(each.problem, gpu_.identity.limits));
         heading(instance);
-        const std::vector<Config> configs = configs_of(request_, instance, console_);
+        const std::vector<Config> configs = configs_of(instance, each.asked);
         if (configs.empty()) return;
         bench_->prepare(instance);
         for (const Config& config : configs) bench_->submit(config);
@@ -79,6 +72,42 @@ private:
             }
             row(instance, config, outcome);
         }
+    }
+
+    /// The config that was named, else each variant's defaults, where they hold.
+    std::vector<Config> configs_of(const Instance& instance, bool asked) {
+        if (request_.config.empty()) {
+            std::vector<Config> configs;
+            for (const Variant& variant : instance.op().variants)
+                if (const auto config = valid_config(instance, variant, {})) configs.push_back(*config);
+            return configs;
+        }
+        Config named = config_from_text(request_.config);
+        if (asked) {
+            const Config config = complete_config(instance, named);
+            named_variant_ = config.variant;
+            return {config};
+        }
+        // It need not hold for every problem of the op's own list.
+        const auto config = valid_config(instance, *instance.op().variant(named_variant_), named.values);
+        return config ? std::vector{*config} : std::vector<Config>{};
+    }
+
+    /// The variant's defaults but for the values named; nullopt, and said, where that is not valid.
+    std::optional<Config> valid_config(const Instance& instance, const Variant& variant,
+                                       const std::vector<std::pair<std::string, Value>>& named) {
+        std::optional<Config> config = instance.defaults_of(variant);
+        std::string objection = "needs " + variant.needs.text();
+        if (config) {
+            for (auto& [name, value] : config->values)
+                if (const auto given = std::ranges::find(named, name, &std::pair<std::string, Value>::first);
+                    given != named.end())
+                    value = given->second;
+            objection = instance.objection(*config).value_or("");
+            if (objection.empty()) return config;
+        }
+        console_.result(fmt::format("  {:<14} not valid for this problem: {}", variant.name, objection));
+        return std::nullopt;
     }
 
     void heading(const Instance& instance) {
@@ -114,6 +143,7 @@ private:
     Session session_;
     PresentGpu gpu_;
     std::unique_ptr<Bench> bench_;
+    std::string named_variant_;  ///< of the config that was named, which may leave it out
     bool failed_ = false;
 };
 
