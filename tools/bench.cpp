@@ -93,7 +93,7 @@ private:
     std::vector<Match> for_each_problem(const Make& make) const {
         std::vector<Match> matches;
         for (const AskedProblem& problem : session_.problems())
-            matches.push_back(make(Session::instance(problem, gpu_.identity.limits)));
+            matches.push_back(make(Session::instance_with_scalars(problem, gpu_.identity.limits)));
         return matches;
     }
 
@@ -155,7 +155,7 @@ private:
         };
         if (problems_given()) {
             for (const AskedProblem& problem : session_.problems())
-                add(Session::instance(problem, gpu_.identity.limits));
+                add(Session::instance_with_scalars(problem, gpu_.identity.limits));
         } else {
             if (!request_.op.empty()) session_.op();  // a typo in the op is no empty answer
             for (const Record& record :

@@ -46,13 +46,12 @@ private:
         // A folder is checked at its own list of problems too.
         if (request_.problems.empty() && request_.problems_file.empty())
             for (const auto& fields : session_.op().check_problems)
-                problems.push_back(
-                    {.problem = {.op = &session_.op(), .text = fields, .origin = {}}, .asked = false});
+                problems.push_back({.problem = {.op = &session_.op(), .text = fields, .origin = {}}, .asked = false});
         return problems;
     }
 
     void check(const CheckProblem& each) {
-        const Instance instance = bench_->sized(Session::instance(each.problem, gpu_.identity.limits));
+        const Instance instance = bench_->sized(Session::instance_with_scalars(each.problem, gpu_.identity.limits));
         heading(instance);
         const std::vector<Config> configs = configs_of(instance, each.asked);
         if (configs.empty()) return;

@@ -38,6 +38,17 @@ std::set<std::string> free_strides(const Op& op) {
     return names;
 }
 
+/// Whether the value of a field follows from the scalar, through a [let] or not.
+bool decides_a_field(const Op& op, std::string_view scalar) {
+    std::set<std::string, std::less<>> follow{std::string{scalar}};
+    const auto follows = [&](const Expression& expression) {
+        return std::ranges::any_of(expression.names(), [&](const std::string& name) { return follow.contains(name); });
+    };
+    for (const auto& [name, expression] : op.lets)  // each uses only earlier ones
+        if (follows(expression)) follow.insert(name);
+    return std::ranges::any_of(op.fields, [&](const Field& field) { return follows(field.from); });
+}
+
 /// What is emulated where no GPU is and none was named.
 constexpr const char* usual_emulated = "emulated:sm_86";
 
@@ -234,6 +245,19 @@ WorkerOptions Session::worker_options() const {
 }
 
 Instance Session::instance(const AskedProblem& problem, const DeviceLimits& limits) {
+    const Instance instance = instance_with_scalars(problem, limits);
+    for (const auto& [name, value] : instance.binding().scalars)
+        if (!decides_a_field(instance.op(), name)) {
+            const std::string where = problem.origin.empty() ? "" : problem.origin + ": ";
+            throw usage(fmt::format("{}{}={} is part of no problem of '{}': no field follows from the scalar '{}', so "
+                                    "what is stored holds for all of its values",
+                                    where, name, to_text(value), instance.op().name, name),
+                        "leave it out; check and bench run with the value that they are given");
+        }
+    return instance;
+}
+
+Instance Session::instance_with_scalars(const AskedProblem& problem, const DeviceLimits& limits) {
     try {
         const auto [fields, binding] = split_problem(*problem.op, problem.text);
         return Instance::make(*problem.op, fields, limits, binding);

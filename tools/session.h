@@ -58,8 +58,11 @@ public:
     /// For compiling alone.
     WorkerOptions worker_options() const;
 
-    /// The problem on a device. Throws Error{usage} naming the line of the problems file it came from.
+    /// The problem on a device. Throws Error{usage} naming the line of the problems file it came from, also for a
+    /// scalar that decides no field: what is stored holds for all of its values.
     static Instance instance(const AskedProblem& problem, const DeviceLimits& limits);
+    /// The same for what runs kernels and stores nothing: any scalar may be given.
+    static Instance instance_with_scalars(const AskedProblem& problem, const DeviceLimits& limits);
 
 private:
     void note_fields_apart() const;

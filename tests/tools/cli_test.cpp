@@ -38,6 +38,35 @@ TEST_F(CommandLine, BadProblemsAreBadUse) {
     }
 }
 
+// Goal: no search runs with a value that its records then say nothing of.
+TEST_F(CommandLine, AScalarThatDecidesNoFieldIsRefusedWhereResultsAreStored) {
+    const std::string problem = "gemm m=64,n=64,k=64,dtype=f32,";
+    for (const std::string sub : {"tune ", "space ", "build ", "why "}) {
+        const Answer r = run(sub + problem + "alpha=2.5");
+        EXPECT_EQ(r.code, 1) << sub;
+        EXPECT_NE(r.err.find("error: alpha=2.5 is part of no problem of 'gemm'"), std::string::npos) << r.err;
+        EXPECT_EQ(r.out, "") << sub;
+    }
+    write("shapes.txt", problem.substr(0, problem.size() - 1) + "\n" + problem + "alpha=2.5\n");
+    const Answer named = run("space --problems shapes.txt");
+    EXPECT_NE(named.err.find("error: shapes.txt:2: alpha=2.5 is part"), std::string::npos) << named.err;
+    EXPECT_EQ(run("space " + problem + "beta=1").code, 0);  // beta0 follows from it
+    EXPECT_EQ(scripted("bench " + problem + "alpha=2.5").code, 0);
+}
+
+TEST_F(CommandLine, ANamedConfigIsCheckedAtThoseListedProblemsThatItIsValidFor) {
+    ASSERT_EQ(run("new mine").code, 0);
+    std::string toml = read(folder / "mine/scale.toml");  // its list: n = 1, 1000, 65537
+    toml.insert(toml.find("# The last kernel"),
+                "[[kernel.constraint]]\nclaim = \"n is even\"\nholds = \"n % 2 == 0 or THREADS == 256\"\n\n");
+    write("mine/scale.toml", toml);
+    const Answer r = run("check --ops mine --gpu sm_86 --config THREADS=128");
+    EXPECT_EQ(r.code, 0) << r.err << r.out;
+    EXPECT_NE(r.out.find("not valid for this problem: n is even"), std::string::npos) << r.out;
+    EXPECT_NE(r.out.find("scale n=1000 dtype=f32\n  right"), std::string::npos) << r.out;
+    EXPECT_EQ(run("check --ops mine --gpu sm_86 --config THREADS=128 --problem n=3").code, 1);
+}
+
 // Goal: the whole job without a GPU: compiled, checked, modelled, stored, and never taken for a measurement.
 TEST_F(CommandLine, WithoutAGpuASearchRunsOnTheEmulatorAndSaysSo) {
     const Answer r = run("--op softmax --problem rows=64,cols=256,dtype=f32 --budget 4");
