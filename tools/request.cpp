@@ -46,20 +46,52 @@ struct Texts {
     std::string seed, workers, trial_limit, compile_limit, run, trial;  // numbers: CLI11 would take -1 for 2^64 - 1
 };
 
-void add_common(CLI::App& app, Request& request, Texts& texts) {
-    app.add_flag("--json", request.console.json, "JSON lines on stdout");
-    app.add_option("--progress", texts.progress, "auto, line, plain or none");
-    app.add_option("--color", texts.colour, "auto, always or never");
-    app.add_flag("-q,--quiet", texts.quiet, "warnings and errors only");
-    app.add_flag("-v,--verbose", texts.verbose, "a line a trial; twice: logs too");
+// The groups of help, in its order; what is of one subcommand alone comes before them.
+constexpr const char* of_problem = "What";
+constexpr const char* of_place = "Where";
+constexpr const char* of_search = "The search";
+constexpr const char* of_trials = "Compiling and running";
+constexpr const char* of_output = "Output";
+
+void add_output(CLI::App& app, Request& request, Texts& texts) {
+    app.add_flag("--json", request.console.json, "JSON lines on stdout")->group(of_output);
+    app.add_option("--progress", texts.progress, "auto, line, plain or none")->type_name("WORD")->group(of_output);
+    app.add_option("--color", texts.colour, "auto, always or never")->type_name("WORD")->group(of_output);
+    app.add_flag("-q,--quiet", texts.quiet, "warnings and errors only")->group(of_output);
+    app.add_flag("-v,--verbose", texts.verbose, "a line a trial; twice: logs too")->group(of_output);
+    app.set_help_flag();  // else it comes first, and its group too
+    app.set_help_flag("-h,--help", "this text")->group(of_output);
 }
 
 void add_op(CLI::App& app, Request& request, Texts& texts) {
-    app.add_option("--op", texts.op, "the op");
+    app.add_option("--op", texts.op, "the op")->type_name("OP")->group(of_problem);
     app.add_option("--ops", request.ops, "a folder with ops of your own; its C++ references are compiled and run")
-        ->allow_extra_args(false);
+        ->allow_extra_args(false)
+        ->type_name("DIR")
+        ->group(of_problem);
     app.add_option("--chain", request.chains, "an op made of a chain such as 'relu(x + bias) * scale'")
-        ->allow_extra_args(false);
+        ->allow_extra_args(false)
+        ->type_name("CHAIN")
+        ->group(of_problem);
+}
+
+void add_problem(CLI::App& app, Request& request, Texts& texts) {
+    app.add_option("--problem", texts.problems, "NAME=VALUE,...; may be given several times")
+        ->allow_extra_args(false)
+        ->type_name("PROBLEM")
+        ->group(of_problem);
+    app.add_option("--problems", request.problems_file, "a file with a problem a line")
+        ->type_name("FILE")
+        ->group(of_problem);
+}
+
+void add_misses(CLI::App& app, Request& request, Texts& texts) {
+    app.add_flag("--from-misses", request.from_misses,
+                 "the problems that applications ran untuned on this GPU: autotune help dispatcher")
+        ->group(of_problem);
+    app.add_option("--shard", texts.shard, "I/N: of the problems, those that the I-th of N machines tunes")
+        ->type_name("I/N")
+        ->group(of_problem);
 }
 
 std::string strategy_names() {
@@ -69,75 +101,125 @@ std::string strategy_names() {
 }
 
 void add_replay(CLI::App& app, Request& request, Texts& texts) {
-    app.add_option("--strategy", request.strategy, strategy_names());
-    app.add_option("--seeds", texts.seeds, "searches, each with a seed of its own; default: 10");
-    app.add_option("--seed", texts.seed, "of the first search");
-    app.add_option("--evaluations", texts.evaluations, "configs that work, of each search; default: 200");
+    app.add_option("--strategy", request.strategy, strategy_names())->type_name("NAME")->group(of_search);
+    app.add_option("--seeds", texts.seeds, "searches, each with a seed of its own; default: 10")
+        ->type_name("N")
+        ->group(of_search);
+    app.add_option("--seed", texts.seed, "of the first search")->type_name("N")->group(of_search);
+    app.add_option("--evaluations", texts.evaluations, "configs that work, of each search; default: 200")
+        ->type_name("N")
+        ->group(of_search);
     app.add_option("--with", request.with, "the same kernel's record of another device, to learn from")
-        ->allow_extra_args(false);
-    app.add_option("--workers", texts.workers, "searches at once; default: one a core");
+        ->allow_extra_args(false)
+        ->type_name("FILE")
+        ->group(of_search);
+    app.add_option("--workers", texts.workers, "searches at once; default: one a core")
+        ->type_name("N")
+        ->group(of_search);
 }
 
-void add_search(CLI::App& app, Request& request, Texts& texts) {
-    app.add_option("--strategy", request.strategy, strategy_names());
-    app.add_option("--budget", texts.budget, "a problem's time or trials, or both: 60s, 200, 60s,200");
-    app.add_option("--seed", texts.seed, "of the search and the inputs");
-    app.add_option("--effort", texts.effort, "quick, normal or full");
-    app.add_option("--workers", texts.workers, "compile workers; default: one a core");
-    app.add_option("--trial-limit", texts.trial_limit, "seconds that a candidate may run");
-    app.add_option("--compile-limit", texts.compile_limit, "seconds that a compile may take");
-    app.add_flag("--fresh", request.fresh, "try again what earlier runs found out");
-}
-
-void add_flags(CLI::App& app, unsigned flags, Request& request, Texts& texts) {
-    add_common(app, request, texts);
-    if (flags & takes_op) add_op(app, request, texts);
-    if (flags & takes_problem) {
-        app.add_option("--problem", texts.problems, "NAME=VALUE,...; may be given several times")
-            ->allow_extra_args(false);
-        app.add_option("--problems", request.problems_file, "a file with a problem a line");
+void add_search(CLI::App& app, unsigned flags, Request& request, Texts& texts) {
+    if (flags & takes_budget)
+        app.add_option("--budget", texts.budget, "a problem's time or trials, or both: 60s, 200, 60s,200")
+            ->type_name("BUDGET")
+            ->group(of_search);
+    if (flags & takes_search) {
+        app.add_option("--strategy", request.strategy, strategy_names())->type_name("NAME")->group(of_search);
+        app.add_flag("--fresh", request.fresh, "try again what earlier runs found out")->group(of_search);
     }
-    if (flags & takes_gpu)
-        app.add_option("--gpu", request.gpu, "an ordinal, all, a capability such as sm_86, or emulated:a100");
-    if (flags & takes_store) app.add_option("--db", request.db, "the database; none: keep nothing");
-    if (flags & takes_search) add_search(app, request, texts);
-    if (flags & takes_replay) add_replay(app, request, texts);
     if (flags & takes_prior)
-        app.add_option(
-            "--prior", texts.prior,
-            "what is tried first: records, the default, what was tuned for near problems and other GPUs; model, also "
-            "what the emulator's model predicts to be fastest; none");
-    if (flags & takes_misses) {
-        app.add_flag("--from-misses", request.from_misses,
-                     "the problems that applications ran untuned on this GPU: autotune help dispatcher");
-        app.add_option("--shard", texts.shard, "I/N: of the problems, those that the I-th of N machines tunes");
+        app.add_option("--prior", texts.prior,
+                       "what is tried first: records of near problems and other GPUs; model, also what the emulator "
+                       "predicts to be fastest; none")
+            ->type_name("WORD")
+            ->group(of_search);
+}
+
+void add_trials(CLI::App& app, unsigned flags, Texts& texts) {
+    if (flags & takes_trials) {
+        app.add_option("--effort", texts.effort, "how much is measured: quick, normal or full")
+            ->type_name("WORD")
+            ->group(of_trials);
+        app.add_option("--seed", texts.seed, flags & takes_search ? "of the search and the inputs" : "of the inputs")
+            ->type_name("N")
+            ->group(of_trials);
+        app.add_option("--trial-limit", texts.trial_limit, "seconds that a candidate may run; default: 10")
+            ->type_name("SECONDS")
+            ->group(of_trials);
     }
-    if (flags & takes_config) app.add_option("--config", request.config, "one config: 'VARIANT NAME=VALUE ...'");
+    if (flags & takes_compiler) {
+        app.add_option("--compile-limit", texts.compile_limit, "seconds that a compile may take; default: 30")
+            ->type_name("SECONDS")
+            ->group(of_trials);
+        app.add_option("--workers", texts.workers, "compile workers; default: one a core")
+            ->type_name("N")
+            ->group(of_trials);
+    }
+}
+
+/// Those of one subcommand alone.
+void add_own(CLI::App& app, unsigned flags, Request& request, Texts& texts) {
+    if (flags & takes_config)
+        app.add_option("--config", request.config, "one config: 'VARIANT NAME=VALUE ...'")->type_name("CONFIG");
     if (flags & takes_against) {
-        app.add_option("--against", request.against, "what to compare with: a config, a record's id or a database");
+        app.add_option("--against", request.against, "what to compare with: a config, a record's id or a database")
+            ->type_name("CONFIG");
         app.add_flag("--counters", request.counters, "what each config does, as an emulator counts it");
-        app.add_option("--fail-on", request.fail_on, "slower: exit code 4 when what is compared is slower");
+        app.add_option("--fail-on", request.fail_on, "slower: exit code 4 when what is compared is slower")
+            ->type_name("WORD");
     }
     if (flags & takes_query) {
-        app.add_option(
-            "--as", request.as,
-            "cpp, toml, json or cubin: one record, ready to use; t4 or kernel-tuner: the trials behind it, for "
-            "other tuners");
-        app.add_option("--where", request.where, "an expression over the problem, such as 'cols >= 4096'");
+        app.add_option("--as", request.as,
+                       "cpp, toml, json or cubin: one record, ready to use; t4 or kernel-tuner: the trials behind it, "
+                       "for other tuners")
+            ->type_name("FORM");
+        app.add_option("--where", request.where, "an expression over the problem, such as 'cols >= 4096'")
+            ->type_name("EXPRESSION");
         app.add_flag("--csv", request.csv, "comma-separated values");
-        app.add_option("-o,--output", request.output, "the file to write; default: stdout");
+        app.add_option("-o,--output", request.output, "the file to write; default: stdout")->type_name("FILE");
     }
     if (flags & takes_t1) {
-        app.add_option("--t1", request.t1, "the space of a T1 file of another tuner, instead of an op's");
-        app.add_option("--measured", request.measured, "results of another tuner in it: T4 or a Kernel Tuner cache");
-        app.add_option("-o,--output", request.output, "a file for both, as a recorded space; needs --measured");
+        app.add_option("--t1", request.t1, "the space of a T1 file of another tuner, instead of an op's")
+            ->type_name("FILE");
+        app.add_option("--measured", request.measured, "results of another tuner in it: T4 or a Kernel Tuner cache")
+            ->type_name("FILE");
+        app.add_option("-o,--output", request.output, "a file for both, as a recorded space; needs --measured")
+            ->type_name("FILE");
     }
     if (flags & takes_trial) {
-        app.add_option("--run", texts.run, "a run's number; default: the last");
-        app.add_option("--trial", texts.trial, "a trial's number");
+        app.add_option("--run", texts.run, "a run's number; default: the last")->type_name("N");
+        app.add_option("--trial", texts.trial, "a trial's number")->type_name("N");
     }
     if (flags & takes_show) app.add_flag("--show", request.show, "the op's files too");
     if (flags & takes_imported) app.add_flag("--imported", request.imported, "only records of other machines");
+}
+
+void add_flags(CLI::App& app, unsigned flags, const DbVerb* verb, Request& request, Texts& texts) {
+    add_own(app, flags, request, texts);
+    if (verb) request.db_run = verb->declare ? verb->declare(app) : verb->run;
+    if (flags & takes_op) add_op(app, request, texts);
+    if (flags & takes_problem) add_problem(app, request, texts);
+    if (flags & takes_misses) add_misses(app, request, texts);
+    if (flags & takes_gpu)
+        app.add_option("--gpu", request.gpu, "an ordinal, all, a capability such as sm_86, or emulated:a100")
+            ->type_name("GPU")
+            ->group(of_place);
+    if (flags & takes_store)
+        app.add_option("--db", request.db, "the database; none: keep nothing")->type_name("FILE")->group(of_place);
+    if (flags & takes_replay) add_replay(app, request, texts);
+    add_search(app, flags, request, texts);
+    add_trials(app, flags, texts);
+    add_output(app, request, texts);
+}
+
+/// Those that stand without a flag, as usage shows them.
+std::string_view words_of(unsigned flags) {
+    return flags & takes_problem  ? " [OP [PROBLEM]]"
+           : flags & takes_op     ? " [OP]"
+           : flags & takes_folder ? " DIR"
+           : flags & takes_replay ? " FILE"
+           : flags & takes_shell  ? " SHELL"
+                                  : "";
 }
 
 /// Words that stand without a flag: OP and PROBLEM, or the folder of `new`.
@@ -247,21 +329,26 @@ Error unknown_flag(const CLI::App& app, const Subcommand& sub, const std::string
                  guess.empty() ? fmt::format("autotune {} --help", sub.name) : "");
 }
 
+/// CLI11 puts two between groups.
+std::string with_single_blank_lines(std::string text) {
+    for (std::size_t at = 0; (at = text.find("\n\n\n", at)) != std::string::npos;) text.erase(at, 1);
+    return text;
+}
+
 Parsed parse_subcommand(const Subcommand& sub, std::vector<std::string> arguments, const DbVerb* verb = nullptr) {
     Request request;
     Texts texts;
     request.subcommand = verb ? "db" : sub.name;
     CLI::App app{std::string{sub.about}};
-    app.name(fmt::format("autotune {}", sub.name));
+    app.name(fmt::format("autotune {}{}", sub.name, words_of(sub.flags)));
     app.allow_extras();
     app.footer(fmt::format("Example: {}\n{}", sub.example, exit_codes_text()));
-    add_flags(app, sub.flags, request, texts);
-    if (verb) request.db_run = verb->declare ? verb->declare(app) : verb->run;
+    add_flags(app, sub.flags, verb, request, texts);
     std::ranges::reverse(arguments);  // CLI11 takes a vector from its end
     try {
         app.parse(arguments);
     } catch (const CLI::CallForHelp&) {
-        return {.request = std::nullopt, .text = app.help()};
+        return {.request = std::nullopt, .text = with_single_blank_lines(app.help())};
     } catch (const CLI::ArgumentMismatch& e) {
         const std::string what = e.what(), flag = what.substr(0, what.find(':'));
         const bool none = what.find("missing") != std::string::npos;
@@ -406,8 +493,7 @@ std::vector<CommandRow> commands() {
         Request request;
         Texts texts;
         CLI::App app;
-        add_flags(app, takes, request, texts);
-        if (verb && verb->declare) request.db_run = verb->declare(app);
+        add_flags(app, takes, verb, request, texts);
         CommandRow row{.name = std::move(name), .about = about, .example = example, .takes = takes, .flags = {}};
         for (const CLI::Option* option : app.get_options()) {
             FlagRow flag{

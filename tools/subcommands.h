@@ -32,7 +32,7 @@ enum Flags : unsigned {
     takes_problem = 2,   ///< --problem, --problems
     takes_gpu = 4,       ///< --gpu
     takes_store = 8,     ///< --db
-    takes_search = 16,   ///< --strategy --budget --seed --effort --workers and limits
+    takes_search = 16,   ///< --strategy --fresh
     takes_config = 32,   ///< --config
     takes_query = 64,    ///< --as --where --csv
     takes_trial = 128,   ///< --run --trial
@@ -42,6 +42,9 @@ enum Flags : unsigned {
     takes_against = 2048,    ///< --against --counters --fail-on
     takes_prior = 4096,      ///< --prior
     takes_misses = 8192,     ///< --from-misses
+    takes_budget = 16384,    ///< --budget
+    takes_trials = 32768,    ///< --effort --seed --trial-limit
+    takes_compiler = 65536,  ///< --workers --compile-limit
     takes_t1 = 1 << 22,      ///< --t1 --measured -o
     takes_replay = 1 << 21,  ///< a recorded space, --with --strategy --seed --seeds --evaluations --workers
     takes_shell = 1 << 20,   ///< a shell's name

@@ -190,6 +190,12 @@ TEST(Request, AFlagGivenTwiceOrWithoutItsValueIsNamed) {
     EXPECT_EQ(message_of({"tune", "softmax", "--db"}), "--db takes a value, and none is given");
 }
 
+TEST(Request, AFlagThatASubcommandHasNoUseForIsRefused) {
+    EXPECT_EQ(message_of({"bench", "softmax", "--budget", "60s"}), "there is no flag '--budget' for bench");
+    EXPECT_EQ(message_of({"check", "softmax", "--strategy", "random"}), "there is no flag '--strategy' for check");
+    EXPECT_EQ(message_of({"build", "softmax", "--seed", "3"}), "there is no flag '--seed' for build");
+}
+
 TEST(Request, HelpNamesEverySubcommandAndTheExitCodes) {
     const char* words[] = {"autotune", "--help"};
     const std::string text = parse_request(2, words).text;
