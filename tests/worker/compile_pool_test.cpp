@@ -212,6 +212,20 @@ TEST_F(RealCompiler, ErrorsNameTheUsersLine) {
     EXPECT_THAT(missing.failure.reason, HasSubstr("nowhere/to_be_found.h"));
 }
 
+TEST_F(RealCompiler, ABlockOfTooMuchSharedMemoryDoesNotFitAndOtherErrorsOfPtxasAreItsOwn) {
+    CompilePool pool{options("autotune-worker", 1, 60)};
+    const Compiled large = pool.compile(task("large",
+                                             "extern \"C\" __global__ void large(float* y) { __shared__ float "
+                                             "s[1 << 20]; s[threadIdx.x] = y[0]; __syncthreads(); y[1] = "
+                                             "s[threadIdx.x ^ 1]; }"));
+    EXPECT_EQ(large.failure.ending, Ending::does_not_fit) << large.failure.reason;
+    EXPECT_EQ(large.failure.reason,
+              "'large' declares 4194304 bytes of shared memory a block, of which a source may declare 49152");
+    const Compiled wrong = pool.compile(task("wrong", "extern \"C\" __global__ void wrong() { asm(\"no.such;\"); }"));
+    EXPECT_EQ(wrong.failure.ending, Ending::compile_failed);
+    EXPECT_THAT(wrong.failure.reason, testing::StartsWith("ptxas"));
+}
+
 // Goal: what the tuner asks the pool for is what the ops need. Method: each op's default and its device reference, by
 // way of the store of binaries and the gates, for a GPU of capability 9.0.
 TEST_F(RealCompiler, DefaultsAndReferencesOfAllOpsCompileAndPassTheGates) {

@@ -51,6 +51,8 @@ std::optional<std::string> FolderFiles::read(std::string_view path) const {
     std::ifstream file{*real, std::ios::binary};
     std::string text{std::istreambuf_iterator<char>{file}, std::istreambuf_iterator<char>{}};
     if (!file && !file.eof()) refuse_file(fmt::format("'{}' cannot be read", path));
+    // An editor's mark of UTF-8: it would stand behind what is put before a source, where a compiler takes none.
+    if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
     return text;
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -66,6 +67,10 @@ std::string first_error(std::string_view log) {
             text.starts_with("__nv_name_map(") && said != std::string::npos)
             return fmt::format("an entry names no kernel of the source: {}", text.substr(said + 7));
         // rope.cu(37): error: ... becomes rope.cu:37: ...
+        // `ptxas error   : ...`, whose first letter can be another's last.
+        if (const std::size_t ptxas = text.find("ptxas error"), colon = text.find(": ", ptxas);
+            ptxas != std::string::npos && colon != std::string::npos)
+            return "ptxas: " + text.substr(colon + 2);
         const std::size_t open = text.find('('), close = text.find("): ");
         const std::size_t said = text.find("error: ");
         if (open != std::string::npos && close != std::string::npos && open < close && said != std::string::npos &&
@@ -75,6 +80,22 @@ std::string first_error(std::string_view log) {
         return text;
     }
     return "the compiler gave no reason";
+}
+
+std::optional<std::string> too_much_shared(std::string_view log) {
+    constexpr std::string_view entry = "Entry function '", says = "' uses too much shared data (0x";
+    const std::size_t at = log.find(says), name = log.rfind(entry, at);
+    if (at == std::string_view::npos || name == std::string_view::npos) return std::nullopt;
+    std::uint64_t needed = 0, allowed = 0;
+    const char* end = log.data() + log.size();
+    const auto [rest, error] = std::from_chars(log.data() + at + says.size(), end, needed, 16);
+    const std::string_view more{rest, end};
+    constexpr std::string_view between = " bytes, 0x";
+    if (error != std::errc{} || !more.starts_with(between) ||
+        std::from_chars(more.data() + between.size(), end, allowed, 16).ec != std::errc{})
+        return std::nullopt;
+    return fmt::format("'{}' declares {} bytes of shared memory a block, of which a source may declare {}",
+                       log.substr(name + entry.size(), at - name - entry.size()), needed, allowed);
 }
 
 void throw_obstacle(const std::shared_ptr<const Error>& obstacle) {
@@ -246,7 +267,9 @@ void CompilePool::take_answers(Worker& worker) {
                     auto answer = frame->json().get<CompileAnswer>();
                     Compiled result{
                         .ok = answer.ok, .artefact = std::move(answer.artefact), .milliseconds = answer.milliseconds};
-                    if (!result.ok)
+                    if (const auto shared = result.ok ? std::nullopt : too_much_shared(answer.log))
+                        result.failure = failed(Ending::does_not_fit, *shared, answer.log);
+                    else if (!result.ok)
                         result.failure = failed(Ending::compile_failed, first_error(answer.log), answer.log);
                     else
                         longest_s_ = std::max(longest_s_, answer.milliseconds * 1e-3);

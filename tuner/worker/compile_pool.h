@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,7 +32,7 @@ struct CompilePoolOptions {
 struct Compiled {
     bool ok = false;
     Artefact artefact;
-    Outcome failure;  ///< compile_failed or compile_timeout with reason and log, when not ok
+    Outcome failure;  ///< compile_failed, compile_timeout or does_not_fit with reason and log, when not ok
     /// Why no source would compile here: NVRTC or its headers are missing. It ends the run, and is no candidate's
     /// failure.
     std::shared_ptr<const Error> obstacle;
@@ -106,6 +107,8 @@ std::size_t usable_threads();
 
 /// The first error of a compile log, as one line for people: `rope.cu:37: identifier "half16" is undefined`.
 std::string first_error(std::string_view log);
+/// What ptxas says of a kernel whose own declarations are beyond what a block may have.
+std::optional<std::string> too_much_shared(std::string_view log);
 
 }  // namespace autotune
 #endif
