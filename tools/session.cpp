@@ -15,6 +15,7 @@
 #include "device/nvrtc.h"
 #include "device/occupancy.h"
 #include "tools/bench_source.h"
+#include "tools/interrupt.h"
 #include "tools/named_file.h"
 #include "tools/search.h"
 #include "tuner/chains/chain_op.h"
@@ -240,6 +241,7 @@ WorkerOptions Session::worker_options() const {
     options.trial_limit_s = request_.trial_limit_s;
     options.effort = request_.effort;
     options.seed = request_.seed;
+    options.stop_requested = [] { return interrupted() != 0; };
     options.note = [&console = console_](const std::string& text) { console.note(text); };
     return options;
 }

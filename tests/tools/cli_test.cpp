@@ -354,6 +354,40 @@ TEST_F(CommandLine, BuildCompilesASpaceWithoutAGpuAndKeepsTheBinaries) {
     EXPECT_FALSE(fs::is_empty(folder / "cache")) << "no binary was kept";
 }
 
+TEST_F(CommandLine, AnOpAsAWindowsEditorSavesItIsRightToo) {
+    ASSERT_EQ(run("new mine").code, 0);
+    for (const std::string file : {"mine/scale.toml", "mine/scale.cu", "mine/scale.cpp"}) {
+        std::string text = "\xef\xbb\xbf";
+        for (const char c : read(folder / file)) text += c == '\n' ? std::string{"\r\n"} : std::string{c};
+        write(file, text);
+    }
+    const Answer r = run("check scale --ops mine --gpu sm_86 --problem n=1000");
+    EXPECT_EQ(r.code, 0) << r.err << r.out;
+}
+
+TEST_F(CommandLine, AReferenceThatCrashesIsNamedWithItsSignal) {
+    ASSERT_EQ(run("new mine").code, 0);
+    std::string text = read(folder / "mine/scale.cpp");
+    text.insert(text.find("    const double factor"), "    *(volatile int*)nullptr = 1;\n");
+    write("mine/scale.cpp", text);
+    const Answer r = run("check scale --ops mine --gpu sm_86 --problem n=1000");
+    EXPECT_EQ(r.code, 1) << r.out;
+    EXPECT_NE(r.err.find("error: the C++ reference of 'scale' failed: its process ended while running: signal 11"),
+              std::string::npos)
+        << r.err;
+}
+
+TEST_F(CommandLine, AnInterruptEndsAReferenceThatHangs) {
+    ASSERT_EQ(run("new mine").code, 0);
+    std::string text = read(folder / "mine/scale.cpp");
+    text.insert(text.find("    const double factor"), "    for (volatile int i = 1; i;) {}\n");
+    write("mine/scale.cpp", text);
+    const Answer r = shell("timeout --preserve-status -k 60 -s INT 5 '" AUTOTUNE_BINARY_DIR
+                           "/bin/autotune' tune scale --ops mine --gpu sm_86 --problem n=1000");
+    EXPECT_EQ(r.code, 130) << r.out;
+    EXPECT_NE(r.err.find("error: interrupted while the reference of 'scale' ran"), std::string::npos) << r.err;
+}
+
 TEST_F(CommandLine, CheckFailsForAKernelThatDoesNotCompile) {
     ASSERT_EQ(run("new mine").code, 0);
     write("mine/scale.cu", "extern \"C\" __global__ void scale(const T* x) { half16 y; }\n");

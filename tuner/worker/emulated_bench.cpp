@@ -133,7 +133,7 @@ private:
     }
 
     bool cancel_all();
-    std::shared_ptr<const SmallProblem> small_for(const Config& config);
+    std::shared_ptr<const SmallProblem> small_for(const Config& config, const ReferenceDesk::Waiter& waiter);
     void take_binaries(const std::shared_ptr<QueuedTrial>& trial, EmulatingLane& lane,
                        std::shared_ptr<const SmallProblem> small, BinariesResult result);
     void try_out(const std::shared_ptr<QueuedTrial>& trial, EmulatingLane& lane, const SmallProblem& small,
@@ -178,19 +178,23 @@ Preparation EmulatedBench::prepare(const Instance& instance) {
         });
     if (const std::string trouble = store_.pool().trouble(); !trouble.empty())
         throw Error{Error::Kind::compile, fmt::format("no compiler: {}", trouble), "autotune doctor"};
-    const std::shared_ptr<const SmallProblem> small = small_for(instance.default_config());
+    // Only here may a wait end by an exception: nothing was found out that it could lose.
+    const std::shared_ptr<const SmallProblem> small =
+        small_for(instance.default_config(), {.note = options_.note, .stop_requested = options_.stop_requested});
     return {.reference = fmt::format("{}, on {}", small->held->words, small->instance.problem().text()),
             .method = "modelled"};
 }
 
 /// The problem that a config is checked on, with its reference. Throws Error where there is none.
-std::shared_ptr<const SmallProblem> EmulatedBench::small_for(const Config& config) {
+std::shared_ptr<const SmallProblem> EmulatedBench::small_for(const Config& config,
+                                                             const ReferenceDesk::Waiter& waiter) {
     const std::optional<Instance> small = small_problem(instance(), config);
     if (!small)
         throw Error{Error::Kind::usage, "no problem that its constraints allow is small enough to be interpreted"};
     const std::string name = small->problem().text();
     if (const auto found = small_.find(name); found != small_.end()) return found->second;
-    auto held = references_.begin(*small, options_.seed, next_slot_++, false).get();
+    auto held =
+        references_.wait(references_.begin(*small, options_.seed, next_slot_++, false), instance().op().name, waiter);
     return small_[name] = std::make_shared<const SmallProblem>(SmallProblem{*small, std::move(held)});
 }
 
@@ -205,7 +209,7 @@ void EmulatedBench::submit(const Config& config) {
         return finish(trial, {.ending = Ending::not_valid, .reason = *objection});
     std::shared_ptr<const SmallProblem> small;
     try {
-        small = small_for(config);
+        small = small_for(config, {.note = options_.note, .stop_requested = {}});
     } catch (const Error& e) {
         return finish(trial, {.ending = Ending::not_emulated, .reason = e.what()});
     }
@@ -339,7 +343,7 @@ std::vector<Outcome> EmulatedBench::rounds(std::span<const Config> finalists, in
 }
 
 Verification EmulatedBench::verify(const Config& config) {
-    const std::shared_ptr<const SmallProblem> small = small_for(config);
+    const std::shared_ptr<const SmallProblem> small = small_for(config, {.note = options_.note, .stop_requested = {}});
     EmulatingLane& lane = *lanes_.front();
     const Recheck::Setting setting{.lane = lane.lane,
                                    .store = store_,

@@ -128,6 +128,24 @@ std::future<std::shared_ptr<const HeldProblem>> ReferenceDesk::begin(const Insta
     return thread_->begin([this, instance, seed, slot, rotate] { return make(instance, seed, slot, rotate); });
 }
 
+std::shared_ptr<const HeldProblem> ReferenceDesk::wait(std::future<std::shared_ptr<const HeldProblem>> problem,
+                                                       const std::string& op, const Waiter& waiter) {
+    using namespace std::chrono_literals;
+    constexpr auto patient = 10s;
+    bool said = !waiter.note;
+    for (const auto start = Clock::now(); problem.wait_for(100ms) == std::future_status::timeout;) {
+        if (waiter.stop_requested && waiter.stop_requested()) {
+            abandoned_ = true;
+            throw Error{Error::Kind::interrupted, fmt::format("interrupted while the reference of '{}' ran", op)};
+        }
+        if (said || Clock::now() - start < patient) continue;
+        said = true;
+        waiter.note(fmt::format("the reference of '{}' has run for {} s; it is ended after {:.0f} s", op,
+                                patient.count(), longest_reference_s));
+    }
+    return problem.get();
+}
+
 bool ReferenceDesk::prefers_device(const Instance& instance) const {
     return !instance.op().reference.launches.empty() && reference_work(instance) / flops_per_s_ > worth_waiting_s;
 }
@@ -251,7 +269,9 @@ nlohmann::json ReferenceDesk::ask(const Instance& instance, const EvaluateTask& 
     for (const Fd& fd : contents) fds.push_back(fd.get());
     try {
         if (!client_ || !client_->alive()) client_ = std::make_unique<RunClient>(worker_, "--reference");
-        Frame frame = client_->ask(Message::evaluate, task, fds, unhurried);
+        Patience patience = unhurried;
+        patience.abandoned = &abandoned_;
+        Frame frame = client_->ask(Message::evaluate, task, fds, patience);
         answered = std::move(frame.fds);
         return frame.json();
     } catch (const WorkerLost& e) {

@@ -1,7 +1,9 @@
 #ifndef AUTOTUNE_TUNER_WORKER_REFERENCE_DESK_H
 #define AUTOTUNE_TUNER_WORKER_REFERENCE_DESK_H
 
+#include <atomic>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -46,6 +48,14 @@ public:
     Instance sized(const Instance& instance, std::uint64_t seed);
     /// Starts compiling what `begin` will need.
     void expect(const Instance& instance, const std::string& arch);
+    /// Who waits for what `begin` gave. Either may be empty; both are called on the thread that waits.
+    struct Waiter {
+        std::function<void(const std::string&)> note;  ///< told once, after ten seconds: it may never end
+        std::function<bool()> stop_requested;          ///< true: the reference is ended
+    };
+    /// Throws what the future does; Error{interrupted} when it was asked to stop, and then makes no problem any more.
+    std::shared_ptr<const HeldProblem> wait(std::future<std::shared_ptr<const HeldProblem>> problem,
+                                            const std::string& op, const Waiter& waiter);
 
 private:
     static HeldProblem problem_of(const Instance& instance, std::uint64_t seed, int slot, bool rotate);
@@ -69,6 +79,7 @@ private:
     std::unique_ptr<RunClient> client_;
     double flops_per_s_;  ///< of the CPU reference, as far as seen
     std::set<std::string> anchored_;
+    std::atomic<bool> abandoned_ = false;
     std::unique_ptr<JobThread> thread_;
 };
 

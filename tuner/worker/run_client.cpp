@@ -101,10 +101,14 @@ Frame RunClient::ask(Message type, const Json& body, std::span<const int> fds, c
                 if (kind == Message::failed) throw error_from(frame->json());
                 if (kind != Message::ready && kind != Message::progress) return std::move(*frame);
                 const Json news = frame->json();
-                phase = news.value("phase", "starting");
+                phase = news.value("phase", "running");
                 deadline.begin(news.value("expect_s", 0.0));
             }
             std::array<pollfd, 2> watched{pollfd{process_.socket(), POLLIN, 0}, pollfd{process_.output(), POLLIN, 0}};
+            if (patience.abandoned && *patience.abandoned) {
+                process_.stop();
+                throw Error{Error::Kind::interrupted, "the run is ending"};
+            }
             const auto left = deadline.left().count();
             if (left <= 0)
                 lose(Ending::timed_out, fmt::format("it was ended after {:.1f} s of {}", deadline.limit_s(), phase));

@@ -1,6 +1,7 @@
 #ifndef AUTOTUNE_TUNER_WORKER_RUN_CLIENT_H
 #define AUTOTUNE_TUNER_WORKER_RUN_CLIENT_H
 
+#include <atomic>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
@@ -37,6 +38,8 @@ struct Patience {
     /// The limit is of the processor's time: a machine that does other work too makes nothing late. By the clock three
     /// times as long is waited at most.
     bool processor_time = false;
+    /// Set by another thread when nobody waits for the answer any more: the worker is ended, within a second.
+    const std::atomic<bool>* abandoned = nullptr;
 };
 
 /// The parent's side of one run or reference worker: asks, keeps the clock, and ends a worker that is late. One thread
@@ -47,7 +50,7 @@ public:
     RunClient(const std::filesystem::path& worker, const std::string& mode, std::vector<std::string> more = {});
 
     /// Sends a request and waits for its answer.
-    /// throws  WorkerLost when the worker ends or is late; Error as the worker says
+    /// throws  WorkerLost when the worker ends or is late; Error as the worker says; Error{interrupted} when abandoned
     Frame ask(Message type, const nlohmann::json& body, std::span<const int> fds = {}, const Patience& patience = {});
     /// Whether the process can be asked anything.
     bool alive() { return process_.running() && !process_.ended(); }

@@ -117,7 +117,6 @@ private:
 
     // What overlaps with the opening of the device.
     void begin_use();
-    std::shared_ptr<const HeldProblem> wait_for(std::future<std::shared_ptr<const HeldProblem>>& problem) const;
     void compile_ahead(const Instance& instance);
     void refuse_what_cannot_fit(const Instance& instance) const;
 
@@ -178,7 +177,8 @@ Preparation RealBench::prepare(const Instance& instance) {
             const StageLog::Span span{log_, "copy bandwidth"};
             return lane_.ask_surely(Message::bandwidth, nlohmann::json::object()).json().at("gbs").get<double>();
         });
-    const std::shared_ptr<const HeldProblem> problem = wait_for(ready);
+    const std::shared_ptr<const HeldProblem> problem = references_.wait(
+        std::move(ready), instance.op().name, {.note = options_.note, .stop_requested = options_.stop_requested});
     trial_desk_.set_main(problem);
     const bool warm = lane_.thread().run([&] { return lane_.hold(problem); });
     if (const std::string trouble = store_.pool().trouble(); !trouble.empty())
@@ -232,15 +232,6 @@ void RealBench::expect(const Instance& instance, std::span<const Config> first) 
         for (const Config& config : first) store_.expect(instance.sources(config), arch_name(instance.limits().cc));
     } catch (const Error&) {  // as above
     }
-}
-
-/// A reference of the user's may take its time, or never end: it is said that it is waited for.
-std::shared_ptr<const HeldProblem> RealBench::wait_for(std::future<std::shared_ptr<const HeldProblem>>& problem) const {
-    constexpr auto patient = std::chrono::seconds{10};
-    if (options_.note && problem.wait_for(patient) == std::future_status::timeout)
-        options_.note(fmt::format("the reference of '{}' has run for {} s; it is ended after {:.0f} s",
-                                  instance().op().name, patient.count(), longest_reference_s));
-    return problem.get();
 }
 
 // ---- Predictions.

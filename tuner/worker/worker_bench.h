@@ -26,6 +26,7 @@ struct WorkerOptions {
     bool keep_artefacts = false;  ///< of all configs, not only of the latest
     double round_us = 0;          ///< on a GPU, of one sample in rounds(); 0: as the effort has it
     std::function<void(const std::string&)> note = {};  ///< told what takes unusually long, on the thread that waits
+    std::function<bool()> stop_requested = {};  ///< asked on the thread that waits for a reference, which is ended then
     std::filesystem::path cache_dir;  ///< where a user's compiled references are kept; empty: the usual cache root
 };
 
