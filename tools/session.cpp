@@ -86,6 +86,7 @@ std::vector<AskedProblem> read_problems_file(const std::string& path, const OpSe
     for (std::size_t number = 1; next_line(*stream, line); ++number) {
         const std::string origin = fmt::format("{}:{}", path, number);
         if (line.size() > longest_line) throw usage(fmt::format("{}: the line is longer than 64 KiB", origin));
+        if (line.find('\0') != std::string::npos) throw usage(fmt::format("{}: the line holds a NUL byte", origin));
         if (number == 1 && line.starts_with("\xef\xbb\xbf")) line.erase(0, 3);  // an editor's mark of UTF-8
         if (const std::size_t hash = line.find('#'); hash != std::string::npos) line.erase(hash);
         const std::size_t begin = line.find_first_not_of(" \t\r");

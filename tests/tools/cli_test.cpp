@@ -460,6 +460,8 @@ TEST_F(CommandLine, ProblemsFilesNameTheLineThatIsWrong) {
     const Answer r = run("space --problems shapes.txt --gpu sm_86");
     EXPECT_EQ(r.code, 1);
     EXPECT_NE(r.err.find("shapes.txt:3: "), std::string::npos) << r.err;
+    write("shapes.txt", std::string{"softmax rows=4,cols=8\0\n", 23});
+    EXPECT_EQ(run("space --problems shapes.txt --gpu sm_86").err, "error: shapes.txt:1: the line holds a NUL byte\n");
 }
 
 TEST_F(CommandLine, ProblemsFilesMayBeginWithAMarkAndNeedNoEnd) {
