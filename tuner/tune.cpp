@@ -381,7 +381,13 @@ private:
     /// The winner is checked again; one that fails is struck out.
     bool winner_stands() {
         if (!options_.verify_winner || !tuning_.best || tuning_.interrupted) return true;
-        tuning_.verification = bench_.verify(tuning_.best->config);
+        try {
+            tuning_.verification = bench_.verify(tuning_.best->config);
+        } catch (const Error& error) {
+            if (error.kind() != Error::Kind::interrupted) throw;
+            tuning_.interrupted = true;  // what was found is kept, unverified
+            return true;
+        }
         if (!tuning_.verification.failure) return true;
         fail(*space_.find(tuning_.best->config), *tuning_.verification.failure);
         tuning_.ranking.erase(tuning_.ranking.begin());

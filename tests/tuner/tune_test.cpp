@@ -149,6 +149,15 @@ TEST_F(Tune, AWinnerThatFailsItsRecheckIsStruckOutAndTheNextTakesItsPlace) {
     EXPECT_EQ(told.back().outcome.ending, Ending::wrong_result) << "the store must learn of it";
 }
 
+TEST_F(Tune, AWinnerWhoseRecheckIsInterruptedIsKeptAndTheRunIsInterrupted) {
+    ScriptedBench bench{[](const Config& config) { return timed(50 - number(config, "VEC")); }};
+    bench.verification = [](const Config&) -> Verification { throw Error{Error::Kind::interrupted, "made up"}; };
+    const Tuning tuning = run(bench, {.strategy = "exhaustive"});
+    EXPECT_TRUE(tuning.interrupted);
+    EXPECT_TRUE(tuning.best.has_value());
+    EXPECT_EQ(tuning.verification.inputs, 0);
+}
+
 /// VEC 1 is by far the fastest, and what is slower than it by 30 % is dropped for its sake; of the others VEC 7 is
 /// best.
 class TuneWithAFalseRecord : public Tune {

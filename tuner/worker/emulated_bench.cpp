@@ -134,6 +134,7 @@ private:
 
     bool cancel_all();
     std::shared_ptr<const SmallProblem> small_for(const Config& config, const ReferenceDesk::Waiter& waiter);
+    ReferenceDesk::Waiter waiter() const { return {.note = options_.note, .stop_requested = options_.stop_requested}; }
     void take_binaries(const std::shared_ptr<QueuedTrial>& trial, EmulatingLane& lane,
                        std::shared_ptr<const SmallProblem> small, BinariesResult result);
     void try_out(const std::shared_ptr<QueuedTrial>& trial, EmulatingLane& lane, const SmallProblem& small,
@@ -178,9 +179,7 @@ Preparation EmulatedBench::prepare(const Instance& instance) {
         });
     if (const std::string trouble = store_.pool().trouble(); !trouble.empty())
         throw Error{Error::Kind::compile, fmt::format("no compiler: {}", trouble), "autotune doctor"};
-    // Only here may a wait end by an exception: nothing was found out that it could lose.
-    const std::shared_ptr<const SmallProblem> small =
-        small_for(instance.default_config(), {.note = options_.note, .stop_requested = options_.stop_requested});
+    const std::shared_ptr<const SmallProblem> small = small_for(instance.default_config(), waiter());
     return {.reference = fmt::format("{}, on {}", small->held->words, small->instance.problem().text()),
             .method = "modelled"};
 }
@@ -209,6 +208,7 @@ void EmulatedBench::submit(const Config& config) {
         return finish(trial, {.ending = Ending::not_valid, .reason = *objection});
     std::shared_ptr<const SmallProblem> small;
     try {
+        // No stop: an exception would lose the trials that others are at.
         small = small_for(config, {.note = options_.note, .stop_requested = {}});
     } catch (const Error& e) {
         return finish(trial, {.ending = Ending::not_emulated, .reason = e.what()});
@@ -343,7 +343,7 @@ std::vector<Outcome> EmulatedBench::rounds(std::span<const Config> finalists, in
 }
 
 Verification EmulatedBench::verify(const Config& config) {
-    const std::shared_ptr<const SmallProblem> small = small_for(config, {.note = options_.note, .stop_requested = {}});
+    const std::shared_ptr<const SmallProblem> small = small_for(config, waiter());
     EmulatingLane& lane = *lanes_.front();
     const Recheck::Setting setting{.lane = lane.lane,
                                    .store = store_,
@@ -352,7 +352,8 @@ Verification EmulatedBench::verify(const Config& config) {
                                    .log = log_,
                                    .plan = plan_,
                                    .instance = small->instance,
-                                   .seed = options_.seed};
+                                   .seed = options_.seed,
+                                   .waiter = waiter()};
     return Recheck{setting}.run(config);
 }
 

@@ -76,9 +76,11 @@ Verification Recheck::run(const Config& config) {
         std::future<std::shared_ptr<const HeldProblem>> next = std::move(ready.front());
         ready.pop_front();
         try {
-            verification_.failure = check_on(all[i].problem, config, next.get());
-        } catch (const Error&) {
-            if (i < seeds) throw;
+            const std::string& op = all[i].problem.op().name;
+            verification_.failure =
+                check_on(all[i].problem, config, setting_.references.wait(std::move(next), op, setting_.waiter));
+        } catch (const Error& error) {
+            if (i < seeds || error.kind() == Error::Kind::interrupted) throw;
             --verification_.problems;  // its reference or its memory fails: it says nothing about the config
             --verification_.inputs;
         }

@@ -28,12 +28,13 @@ public:
         StageLog& log;
         const EffortPlan& plan;
         const Instance& instance;
-        std::uint64_t seed;   ///< of the problem's inputs
-        TrialTask like = {};  ///< what each trial is like, but for its candidate
+        std::uint64_t seed;            ///< of the problem's inputs
+        ReferenceDesk::Waiter waiter;  ///< for references
+        TrialTask like = {};           ///< what each trial is like, but for its candidate
     };
 
     explicit Recheck(const Setting& setting) : setting_{setting} {}
-    /// Throws Error when the problem itself cannot be had with other inputs.
+    /// Throws Error when the problem itself cannot be had with other inputs; Error{interrupted} as the waiter wants it.
     Verification run(const Config& config);
 
 private:

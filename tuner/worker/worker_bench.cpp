@@ -114,6 +114,7 @@ private:
         return *instance_;
     }
     std::string arch() const { return arch_name(instance_->limits().cc); }
+    ReferenceDesk::Waiter waiter() const { return {.note = options_.note, .stop_requested = options_.stop_requested}; }
 
     // What overlaps with the opening of the device.
     void begin_use();
@@ -177,8 +178,7 @@ Preparation RealBench::prepare(const Instance& instance) {
             const StageLog::Span span{log_, "copy bandwidth"};
             return lane_.ask_surely(Message::bandwidth, nlohmann::json::object()).json().at("gbs").get<double>();
         });
-    const std::shared_ptr<const HeldProblem> problem = references_.wait(
-        std::move(ready), instance.op().name, {.note = options_.note, .stop_requested = options_.stop_requested});
+    const std::shared_ptr<const HeldProblem> problem = references_.wait(std::move(ready), instance.op().name, waiter());
     trial_desk_.set_main(problem);
     const bool warm = lane_.thread().run([&] { return lane_.hold(problem); });
     if (const std::string trouble = store_.pool().trouble(); !trouble.empty())
@@ -448,6 +448,7 @@ Verification RealBench::verify(const Config& config) {
                                    .plan = plan_,
                                    .instance = instance(),
                                    .seed = options_.seed,
+                                   .waiter = waiter(),
                                    .like = trial_task({})};
     return Recheck{setting}.run(config);
 }
