@@ -20,9 +20,16 @@
 namespace autotune {
 namespace {
 
+/// Each is held with its source until it is compiled.
+constexpr std::size_t most_configs = 20'000;
+
 std::vector<Config> configs_of(const Instance& instance, const Budget& budget) {
     const Space space = Space::make(instance);
     const std::size_t count = std::min(space.size(), budget.trials.value_or(space.size()));
+    if (count > most_configs)
+        throw usage(fmt::format("{} configs of '{}' are asked for, and build takes at most {} of a problem", count,
+                                instance.op().name, most_configs),
+                    fmt::format("--budget {} builds the first of them", most_configs));
     std::vector<Config> configs;
     for (std::size_t i = 0; i < count; ++i) configs.push_back(space.config(i));
     return configs;
@@ -42,7 +49,8 @@ void keep(const Instance& instance, const CompiledConfig& compiled, BinaryStore&
 
 }  // namespace
 
-/// Compiles every valid config of each problem, without a GPU, and keeps the binaries beside the database.
+/// Compiles every valid config of each problem, as far as the budget goes, without a GPU, and keeps the binaries beside
+/// the database.
 int run_build(const Request& request, Console& console) {
     const Session session{request, console};
     nvrtc();  // without a compiler no config has a chance, and none is to blame
@@ -61,22 +69,25 @@ int run_build(const Request& request, Console& console) {
         const auto took = [&] {
             return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
         };
+        std::size_t tried = 0;
         for (const CompiledConfig& each :
              compile_configs(instance, configs, session.worker_options(), [&](std::size_t done) {
                  progress.tried = done;
                  progress.share_done = static_cast<double>(done) / static_cast<double>(configs.size());
                  console.status(progress);
-                 return interrupted() == 0;
+                 return interrupted() == 0 && took() < request.budget.seconds.value_or(took() + 1);
              })) {
+            ++tried;
             if (++counts[each.outcome.ending] == 1)
                 examples[each.outcome.ending] = fmt::format("{}: {}", each.config.text(), each.outcome.reason);
             if (each.outcome.ok() && binaries) keep(instance, each, *binaries);
         }
         console.end_status();
         good += counts[Ending::timed];
-        console.result(fmt::format("{} {} for sm_{}: {} of {} compile, {:.1f} s", instance.op().name,
+        const std::string left = tried < configs.size() ? fmt::format(", {} not tried", configs.size() - tried) : "";
+        console.result(fmt::format("{} {} for sm_{}: {} of {} compile{}, {:.1f} s", instance.op().name,
                                    instance.problem().text(), limits.cc, counts[Ending::timed],
-                                   format_count(configs.size(), "config", "configs"), took()));
+                                   format_count(tried, "config", "configs"), left, took()));
         nlohmann::json outcomes = nlohmann::json::object();
         for (const auto& [ending, count] : counts) {
             if (ending != Ending::timed)

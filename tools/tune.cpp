@@ -302,9 +302,11 @@ private:
             "none of the {} configs of '{}' that were tried {}", tuning.tried + tuning.resumed, instance.op().name,
             no_times ? "could be emulated: a smaller problem is a quicker one" : "gave a correct result"));
         console_.line(failure_summary(instance, tuning, stored));
-        if (stored.lost.empty() && !no_times)
-            console_.note(fmt::format("{} are stored; the next run skips them until the op's files change",
-                                      format_count(tuning.tried + tuning.resumed, "outcome", "outcomes")));
+        if (stored.lost.empty() && !stored.path.empty() && !no_times)
+            console_.note(
+                fmt::format("{} are stored; without --fresh the next run skips them until the op's files "
+                            "change",
+                            format_count(tuning.tried + tuning.resumed, "outcome", "outcomes")));
     }
 
     const Request& request_;

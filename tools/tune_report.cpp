@@ -31,7 +31,11 @@ std::string finalist_row(std::string_view label, const Ranked& finalist, std::st
 
 std::string tainted_words(const Ranked& finalist) { return finalist.outcome.tainted ? ", disturbed: not stored" : ""; }
 
+/// A trial of an earlier run has no number in this one.
 std::string why_trial(const Instance& instance, const Trial& trial, const Stored& stored) {
+    if (trial.resumed)
+        return fmt::format("autotune tune {} {} --fresh{}      # tries what earlier runs found out again",
+                           instance.op().name, shell_word(problem_words(instance, ",")), stored.same_flags);
     return fmt::format("autotune why {} {} --trial {}{}", instance.op().name, shell_word(problem_words(instance, ",")),
                        trial.ordinal, stored.same_flags);
 }

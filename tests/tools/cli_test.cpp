@@ -354,6 +354,43 @@ TEST_F(CommandLine, BuildCompilesASpaceWithoutAGpuAndKeepsTheBinaries) {
     EXPECT_FALSE(fs::is_empty(folder / "cache")) << "no binary was kept";
 }
 
+TEST_F(CommandLine, BuildRefusesASpaceThatNoMemoryHoldsAndStopsWithItsTime) {
+    ASSERT_EQ(run("new mine").code, 0);
+    std::string values = "0";
+    for (int i = 1; i < 1000; ++i) values += ", " + std::to_string(i);
+    std::string toml = read(folder / "mine/scale.toml");
+    for (const char* name : {"A", "B", "C"})
+        toml.insert(toml.find("ITEMS = "),
+                    std::string{name} + " = { values = [" + values + "], default = 0, about = \"a\" }\n");
+    write("mine/scale.toml", toml);
+    const Answer r = run("build --ops mine --gpu sm_86");
+    EXPECT_EQ(r.code, 1) << r.out;
+    EXPECT_EQ(r.err,
+              "error: 20000000001 configs of 'scale' are asked for, and build takes at most 20000 of a problem\n"
+              "help: --budget 20000 builds the first of them\n");
+    EXPECT_EQ(run("build --ops mine --gpu sm_86 --db none --budget 2").code, 0);
+    const Answer timed = run("build --ops mine --gpu sm_86 --db none --budget 500,1s");
+    EXPECT_NE(timed.out.find(" not tried, "), std::string::npos) << timed.out << timed.err;
+}
+
+// Goal: what is suggested after a run without a result works, and says nothing that is not so.
+TEST_F(CommandLine, ASecondRunThatFindsNothingPointsAtNoTrialOfItsOwn) {
+    ASSERT_EQ(run("new mine").code, 0);
+    std::string source = read(folder / "mine/scale.cu");
+    source.insert(source.find("(factor *") + 1, "2.f + ");
+    write("mine/scale.cu", source);
+    const std::string words = "tune scale --ops mine --gpu sm_86 --problem n=1000 --budget 2";
+    const Answer first = run(words);
+    EXPECT_EQ(first.code, 2) << first.out;
+    EXPECT_NE(first.err.find("help: autotune why scale n=1000,dtype=f32 --trial 1 "), std::string::npos) << first.err;
+    const Answer second = run(words);
+    EXPECT_NE(second.err.find("help: autotune tune scale n=1000,dtype=f32 --fresh "), std::string::npos) << second.err;
+    EXPECT_NE(second.err.find("4 outcomes are stored"), std::string::npos) << second.err;
+    const Answer nowhere = run(words + " --db none");
+    EXPECT_EQ(nowhere.code, 2);
+    EXPECT_EQ(nowhere.err.find("are stored"), std::string::npos) << nowhere.err;
+}
+
 TEST_F(CommandLine, AnOpAsAWindowsEditorSavesItIsRightToo) {
     ASSERT_EQ(run("new mine").code, 0);
     for (const std::string file : {"mine/scale.toml", "mine/scale.cu", "mine/scale.cpp"}) {
