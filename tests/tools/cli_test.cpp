@@ -414,6 +414,30 @@ TEST_F(CommandLine, AReferenceThatCrashesIsNamedWithItsSignal) {
         << r.err;
 }
 
+// Method: memory is asked for and not touched, which the limit counts and the machine does not.
+TEST_F(CommandLine, AReferenceThatTakesEverMoreMemoryEndsBeforeTheMachineHasNone) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    GTEST_SKIP() << "a sanitizer's shadow memory counts as data";
+#endif
+    ASSERT_EQ(run("new mine").code, 0);
+    std::string text = read(folder / "mine/scale.cpp");
+    text.insert(text.find("    const double factor"), R"(    std::vector<char*> held;
+    try {
+        for (;;) held.push_back(new char[1 << 26]);
+    } catch (const std::bad_alloc&) {
+        throw std::runtime_error("MiB: " + std::to_string(held.size() * 64));
+    }
+)");
+    write("mine/scale.cpp", "#include <new>\n#include <stdexcept>\n#include <string>\n" + text);
+    const Answer r = run("check scale --ops mine --gpu sm_86 --problem n=1000");
+    EXPECT_EQ(r.code, 1) << r.out;
+    const std::size_t at = r.err.find("the reference of 'scale' failed: MiB: ");
+    ASSERT_NE(at, std::string::npos) << r.err;
+    const double held = std::strtod(r.err.c_str() + at + 38, nullptr) * (1 << 20);
+    EXPECT_GT(held, 0);
+    EXPECT_LT(held, static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)));
+}
+
 // Method: it hangs at all sizes, so that nothing can be tried, and at others than the one asked for, so that only the
 // re-check of the winner waits for it.
 TEST_F(CommandLine, AnInterruptEndsAReferenceThatHangsAndKeepsWhatWasFound) {

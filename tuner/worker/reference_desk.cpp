@@ -1,6 +1,7 @@
 #include "tuner/worker/reference_desk.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -27,6 +28,13 @@ constexpr double most_small_flops = 2e8;
 constexpr std::size_t most_anchors = 2;
 constexpr int anchor_slot = 2;
 constexpr Patience unhurried{.limit_s = longest_reference_s, .least_s = longest_reference_s};
+
+/// Most of the machine's memory: a reference that takes ever more must leave the rest alive.
+std::vector<std::string> memory_limit() {
+    const auto total =
+        static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    return {"--memory-bytes", std::to_string(total / 4 * 3)};
+}
 
 bool is_special(const std::vector<TensorTask>& tensors) {
     return std::ranges::any_of(tensors,
@@ -115,7 +123,7 @@ ReferenceDesk::ReferenceDesk(std::filesystem::path worker, std::filesystem::path
       thread_{std::make_unique<JobThread>()} {
     thread_->post([this] {
         try {
-            client_ = std::make_unique<RunClient>(worker_, "--reference");
+            client_ = std::make_unique<RunClient>(worker_, "--reference", memory_limit());
         } catch (const Error&) {  // said when it is needed
         }
     });
@@ -268,7 +276,8 @@ nlohmann::json ReferenceDesk::ask(const Instance& instance, const EvaluateTask& 
     std::vector<int> fds;
     for (const Fd& fd : contents) fds.push_back(fd.get());
     try {
-        if (!client_ || !client_->alive()) client_ = std::make_unique<RunClient>(worker_, "--reference");
+        if (!client_ || !client_->alive())
+            client_ = std::make_unique<RunClient>(worker_, "--reference", memory_limit());
         Patience patience = unhurried;
         patience.abandoned = &abandoned_;
         Frame frame = client_->ask(Message::evaluate, task, fds, patience);
