@@ -313,11 +313,19 @@ public:
     SchemaComparison(Database& database, std::string_view schema) : database_{database}, schema_{schema} {}
 
     void run() {
-        const SchemaRows found = schema_rows(database_);
+        SchemaRows found = schema_rows(database_);
         const SchemaRows& ours = our_schema_rows(schema_);
         if (found == ours) return;
+        // Another process may bring the file up to date between two reads: rows are of the version that stands before
+        // and behind them.
+        std::int64_t version = version_told();
+        for (std::int64_t before = version - 1; before != version;) {
+            before = version;
+            found = schema_rows(database_);
+            version = version_told();
+        }
+        if (found == ours) return;
         require_nothing_that_runs(found);
-        const std::int64_t version = database_.integer_of("PRAGMA user_version").value_or(0);
         if (version < schema_version) return;
         for (const std::string_view table : tables_of(schema_))
             if (std::ranges::none_of(found, [&](const auto& row) { return is_table(row, table); }))
@@ -344,6 +352,7 @@ private:
         return strange(fmt::format("it holds the {} '{}', which no database of autotune has", std::get<0>(row),
                                    shown_name(std::get<1>(row))));
     }
+    std::int64_t version_told() { return database_.integer_of("PRAGMA user_version").value_or(0); }
     static bool is_table(const Row& row, std::string_view name) {
         return std::get<0>(row) == "table" && std::get<1>(row) == name;
     }

@@ -263,28 +263,31 @@ TEST_F(MigrationTest, AStepThatFailsIsNoDamage) {
     expect_whole();
 }
 
+// Method: many rounds, since what a process reads of a file just when another has brought it up to date is chance.
 TEST_F(MigrationTest, OfManyProcessesOneTakesTheSteps) {
-    age();
-    std::vector<pid_t> children;
-    for (int i = 0; i < 6; ++i) {
-        const pid_t child = ::fork();
-        if (child == 0) {
-            int result = 9;
-            try {
-                result = open().may_write && warnings_.empty() ? 0 : 1;
-            } catch (...) {
+    for (std::size_t round = 1; round <= 100 && !HasFailure(); ++round) {
+        age();
+        std::vector<pid_t> children;
+        for (int i = 0; i < 6; ++i) {
+            const pid_t child = ::fork();
+            if (child == 0) {
+                int result = 9;
+                try {
+                    result = open().may_write && warnings_.empty() ? 0 : 1;
+                } catch (...) {
+                }
+                ::_exit(result);
             }
-            ::_exit(result);
+            children.push_back(child);
         }
-        children.push_back(child);
+        for (const pid_t child : children) {
+            int status = 0;
+            ::waitpid(child, &status, 0);
+            EXPECT_EQ(WEXITSTATUS(status), 0);
+        }
+        EXPECT_EQ(steps_taken(), round);
+        expect_whole();
     }
-    for (const pid_t child : children) {
-        int status = 0;
-        ::waitpid(child, &status, 0);
-        EXPECT_EQ(WEXITSTATUS(status), 0);
-    }
-    EXPECT_EQ(steps_taken(), 1u);
-    expect_whole();
 }
 
 TEST_F(MigrationTest, ADamagedFileIsFoundBeforeItsCopyIsReplaced) {
