@@ -441,21 +441,27 @@ TEST_F(CommandLine, AReferenceThatTakesEverMoreMemoryEndsBeforeTheMachineHasNone
 // Method: it hangs at all sizes, so that nothing can be tried, and at others than the one asked for, so that only the
 // re-check of the winner waits for it.
 TEST_F(CommandLine, AnInterruptEndsAReferenceThatHangsAndKeepsWhatWasFound) {
-    for (const bool always : {true, false}) {
-        const std::string mine = always ? "always" : "at_others";
+    for (const std::string mine : {"always", "at_others", "generator"}) {
         ASSERT_EQ(run("new " + mine).code, 0);
-        std::string text = read(folder / mine / "scale.cpp");
-        text.insert(text.find("    const double factor"),
-                    std::string{"    for (volatile int i = "} + (always ? "1" : "x.size() != 1000") + "; i;) {}\n");
+        std::string text = read(folder / mine / "scale.cpp"), toml = read(folder / mine / "scale.toml");
+        if (mine == "generator") {
+            text += "AUTOTUNE_INPUTS(scale) {\n    for (volatile int i = 1; i;) {}\n}\n";
+            toml.insert(toml.find("[work]"), "[inputs]\ncpp = \"scale.cpp\"\n\n");
+        } else {
+            text.insert(text.find("    const double factor"), std::string{"    for (volatile int i = "} +
+                                                                  (mine == "always" ? "1" : "x.size() != 1000") +
+                                                                  "; i;) {}\n");
+        }
         write(mine + "/scale.cpp", text);
+        write(mine + "/scale.toml", toml);
         const Answer r =
             shell("timeout --preserve-status -k 60 -s INT 8 '" AUTOTUNE_BINARY_DIR "/bin/autotune' tune --ops " + mine +
                   " --gpu sm_86 --problem n=1000 --budget 2 --db " + mine + ".db");
-        EXPECT_EQ(r.code, 130) << r.out << r.err;
-        if (always)
-            EXPECT_NE(r.err.find("error: interrupted while the reference of 'scale' ran"), std::string::npos) << r.err;
-        else
+        EXPECT_EQ(r.code, 130) << mine << r.out << r.err;
+        if (mine == "at_others")
             EXPECT_NE(r.out.find("stored in at_others.db"), std::string::npos) << r.out << r.err;
+        else
+            EXPECT_NE(r.err.find("error: interrupted while the reference of 'scale' ran"), std::string::npos) << r.err;
     }
 }
 

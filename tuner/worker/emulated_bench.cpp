@@ -83,7 +83,7 @@ public:
     }
 
     const DeviceIdentity& device() override { return identity_; }
-    Instance sized(const Instance& instance) override { return references_.sized(instance, options_.seed); }
+    Instance sized(const Instance& instance) override { return references_.sized(instance, options_.seed, waiter()); }
     void expect(const Instance& instance, std::span<const Config> first) override {
         try {
             for (const Config& config : first) store_.expect(instance.sources(config), arch_name(instance.limits().cc));
@@ -169,7 +169,7 @@ Preparation EmulatedBench::prepare(const Instance& instance) {
     small_.clear();
     compile_before_s_ = store_.pool().busy_s();
     check_s_ = time_s_ = 0;
-    const std::shared_ptr<const HeldProblem> whole = references_.modelled(instance, options_.seed);
+    const std::shared_ptr<const HeldProblem> whole = references_.modelled(instance, options_.seed, waiter());
     for (const auto& one : lanes_) one->desk.set_main(whole);
     // On the first only: that it fits. The others follow with their first candidate.
     lanes_.front()->lane.thread().run([&] { lanes_.front()->desk.hold_main_anew(); });

@@ -131,17 +131,12 @@ ReferenceDesk::ReferenceDesk(std::filesystem::path worker, std::filesystem::path
 
 ReferenceDesk::~ReferenceDesk() { thread_.reset(); }
 
-std::future<std::shared_ptr<const HeldProblem>> ReferenceDesk::begin(const Instance& instance, std::uint64_t seed,
-                                                                     int slot, bool rotate) {
-    return thread_->begin([this, instance, seed, slot, rotate] { return make(instance, seed, slot, rotate); });
-}
-
-std::shared_ptr<const HeldProblem> ReferenceDesk::wait(std::future<std::shared_ptr<const HeldProblem>> problem,
-                                                       const std::string& op, const Waiter& waiter) {
+template <class Result>
+Result ReferenceDesk::waited(std::future<Result> result, const std::string& op, const Waiter& waiter) {
     using namespace std::chrono_literals;
     constexpr auto patient = 10s;
     bool said = !waiter.note;
-    for (const auto start = Clock::now(); problem.wait_for(100ms) == std::future_status::timeout;) {
+    for (const auto start = Clock::now(); result.wait_for(100ms) == std::future_status::timeout;) {
         if (waiter.stop_requested && waiter.stop_requested()) {
             abandoned_ = true;
             throw Error{Error::Kind::interrupted, fmt::format("interrupted while the reference of '{}' ran", op)};
@@ -151,7 +146,17 @@ std::shared_ptr<const HeldProblem> ReferenceDesk::wait(std::future<std::shared_p
         waiter.note(fmt::format("the reference of '{}' has run for {} s; it is ended after {:.0f} s", op,
                                 patient.count(), longest_reference_s));
     }
-    return problem.get();
+    return result.get();
+}
+
+std::future<std::shared_ptr<const HeldProblem>> ReferenceDesk::begin(const Instance& instance, std::uint64_t seed,
+                                                                     int slot, bool rotate) {
+    return thread_->begin([this, instance, seed, slot, rotate] { return make(instance, seed, slot, rotate); });
+}
+
+std::shared_ptr<const HeldProblem> ReferenceDesk::wait(std::future<std::shared_ptr<const HeldProblem>> problem,
+                                                       const std::string& op, const Waiter& waiter) {
+    return waited(std::move(problem), op, waiter);
 }
 
 bool ReferenceDesk::prefers_device(const Instance& instance) const {
@@ -172,25 +177,29 @@ HeldProblem ReferenceDesk::problem_of(const Instance& instance, std::uint64_t se
     return problem;
 }
 
-Instance ReferenceDesk::sized(const Instance& instance, std::uint64_t seed) {
+Instance ReferenceDesk::sized(const Instance& instance, std::uint64_t seed, const Waiter& waiter) {
     std::vector<std::string> names;
     for (const Field& field : instance.op().fields)
         if (field.from_inputs) names.push_back(field.name);
     if (names.empty()) return instance;
-    const std::vector<std::int64_t> sizes = thread_->run([&] {
+    // What it works with is its own: who waits may be gone before it ends.
+    const std::vector<std::int64_t> sizes = waited(thread_->begin([this, instance, seed, names] {
         EvaluateTask task = evaluation_of(instance, seed, {});
         task.sizes = names;
         std::vector<Fd> none;
         return ask(instance, task, {}, none).at("sizes").get<std::vector<std::int64_t>>();
-    });
+    }),
+                                                   instance.op().name, waiter);
     if (sizes.size() != names.size()) throw Error{Error::Kind::internal, "the reference's worker lost its sizes"};
     Fields fields = given_fields(instance);
     for (std::size_t i = 0; i < names.size(); ++i) fields.emplace_back(names[i], sizes[i]);
     return Instance::make(instance.op(), fields, instance.limits(), instance.binding());
 }
 
-std::shared_ptr<const HeldProblem> ReferenceDesk::modelled(const Instance& instance, std::uint64_t seed) {
-    return thread_->run([&] { return without_reference(instance, seed, 0, true); });
+std::shared_ptr<const HeldProblem> ReferenceDesk::modelled(const Instance& instance, std::uint64_t seed,
+                                                           const Waiter& waiter) {
+    return waited(thread_->begin([this, instance, seed] { return without_reference(instance, seed, 0, true); }),
+                  instance.op().name, waiter);
 }
 
 std::shared_ptr<const HeldProblem> ReferenceDesk::inputs(const Instance& instance, std::uint64_t seed, int slot) {

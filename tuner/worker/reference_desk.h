@@ -34,30 +34,34 @@ public:
     ReferenceDesk(const ReferenceDesk&) = delete;
     ReferenceDesk& operator=(const ReferenceDesk&) = delete;
 
+    /// Who waits for a reference or an input generator. Either may be empty; both are called on the thread that waits.
+    struct Waiter {
+        std::function<void(const std::string&)> note;  ///< told once, after ten seconds: it may never end
+        std::function<bool()> stop_requested;          ///< true: the reference is ended
+    };
+
     /// rotate: as many sets of buffers as timing needs. The future throws Error{usage} for a reference that fails,
     /// crashes, gives a NaN or disagrees with its stand-in. It uses the lane, so the lane must not wait for it.
     std::future<std::shared_ptr<const HeldProblem>> begin(const Instance& instance, std::uint64_t seed, int slot,
                                                           bool rotate);
     /// The problem for an emulated device to model its time on: without a reference, its inputs filled where they are
     /// touched. Throws Error{usage} when its input generator fails.
-    std::shared_ptr<const HeldProblem> modelled(const Instance& instance, std::uint64_t seed);
+    std::shared_ptr<const HeldProblem> modelled(const Instance& instance, std::uint64_t seed,
+                                                const Waiter& waiter = {});
     /// The problem with its inputs and no reference, for runs whose results nobody looks at. Throws as `modelled`.
     std::shared_ptr<const HeldProblem> inputs(const Instance& instance, std::uint64_t seed, int slot);
     /// The problem with the dims that its input generator sets; others come back as they are. Throws Error{usage} as
     /// the generator does, or when the problem is none with them.
-    Instance sized(const Instance& instance, std::uint64_t seed);
+    Instance sized(const Instance& instance, std::uint64_t seed, const Waiter& waiter = {});
     /// Starts compiling what `begin` will need.
     void expect(const Instance& instance, const std::string& arch);
-    /// Who waits for what `begin` gave. Either may be empty; both are called on the thread that waits.
-    struct Waiter {
-        std::function<void(const std::string&)> note;  ///< told once, after ten seconds: it may never end
-        std::function<bool()> stop_requested;          ///< true: the reference is ended
-    };
     /// Throws what the future does; Error{interrupted} when it was asked to stop, and then makes no problem any more.
     std::shared_ptr<const HeldProblem> wait(std::future<std::shared_ptr<const HeldProblem>> problem,
                                             const std::string& op, const Waiter& waiter);
 
 private:
+    template <class Result>
+    Result waited(std::future<Result> result, const std::string& op, const Waiter& waiter);
     static HeldProblem problem_of(const Instance& instance, std::uint64_t seed, int slot, bool rotate);
     nlohmann::json ask(const Instance& instance, const EvaluateTask& task, const std::vector<Fd>& contents,
                        std::vector<Fd>& answered);

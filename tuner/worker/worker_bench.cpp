@@ -77,7 +77,7 @@ public:
 
     const DeviceIdentity& device() override { return lane_.device(); }
 
-    Instance sized(const Instance& instance) override { return references_.sized(instance, options_.seed); }
+    Instance sized(const Instance& instance) override { return references_.sized(instance, options_.seed, waiter()); }
     void use_ready(Ready ready) override { store_.use_ready(std::move(ready)); }
     void expect(const Instance& instance, std::span<const Config> first) override;
     Preparation prepare(const Instance& instance) override;
