@@ -291,10 +291,16 @@ private:
                                          format_count(keeper.lost(), "outcome", "outcomes"), keeper.lost_why()));
     }
 
+    void say_interrupted(std::size_t tried) {
+        console_.error(tried == 0 ? "interrupted before anything was tried"
+                                  : fmt::format("interrupted, and none of the {} tried gave a correct result",
+                                                format_count(tried, "config", "configs")));
+    }
+
     void report(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning, const Stored& stored) {
         if (console_.json()) console_.json_line(json_summary(instance, device, tuning, stored));
         if (tuning.best) return console_.result("\n" + summary(instance, device, tuning, stored));
-        if (tuning.interrupted) return;
+        if (tuning.interrupted) return say_interrupted(tuning.tried + tuning.resumed);
         found_nothing_ = true;
         const auto slow = tuning.counts.find(Ending::not_emulated);
         const bool no_times = slow != tuning.counts.end() && slow->second == tuning.tried + tuning.resumed;

@@ -117,8 +117,8 @@ TEST_F(NamedFileCommandLine, AnInterruptEndsTheWaitForAPipesOtherEnd) {
     ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
     for (const std::string command :
          {"query softmax --db s.db --as json -o pipe", "db export --db s.db -o pipe", "space --problems pipe"}) {
-        const Answer r =
-            shell("timeout -k 20 -s TERM --preserve-status 1 '" AUTOTUNE_BINARY_DIR "/bin/autotune' " + command);
+        const Answer r = shell(
+            "timeout --foreground -k 20 -s TERM --preserve-status 1 '" AUTOTUNE_BINARY_DIR "/bin/autotune' " + command);
         EXPECT_EQ(r.code, 143) << command << r.err;
         EXPECT_NE(r.err.find("interrupted while 'pipe' was waited for"), std::string::npos) << command << r.err;
         EXPECT_TRUE(fs::is_fifo(folder / "pipe"));

@@ -20,7 +20,7 @@ protected:
 
 TEST_F(ReplayCommandLine, AnInterruptEndsItAtOnce) {
     write_space(2000);
-    const Answer r = shell("timeout -k 20 -s TERM --preserve-status 1 '" AUTOTUNE_BINARY_DIR
+    const Answer r = shell("timeout --foreground -k 20 -s TERM --preserve-status 1 '" AUTOTUNE_BINARY_DIR
                            "/bin/autotune' replay space.csv --seeds 10000 --evaluations 400");
     EXPECT_EQ(r.code, 143) << r.err;
     EXPECT_NE(r.err.find("of 10000 searches, which are too few to judge by"), std::string::npos) << r.err;
