@@ -5,7 +5,8 @@
 
 #include "benchmarks/cache_bench/figure.h"
 #include "cache/dispatch/snapshot.h"
-#include "tests/cache/samples.h"
+#include "cache/store/identity.h"
+#include "tests/cache/dispatch_samples.h"
 
 namespace autotune::cache_bench {
 
@@ -34,27 +35,49 @@ struct Stored {
     }
 };
 
-Measured look_up(std::int64_t count) {
+/// The problem of a call with that many elements, with the key that the dispatcher makes of it.
+ProblemIdentity problem_of_call(const Op& op, std::int64_t n) {
+    return problem_of(Instance::make(op, {{"n", n}}, device().limits, {.align = {{"x", 16}, {"y", 16}}}));
+}
+
+Snapshot snapshot_of_calls(const Op& op, std::int64_t count) {
     Store store = Store::in_memory();
-    {
-        constexpr std::size_t batch = 50'000;
-        const std::vector<Record> records = winners(count, false);
-        for (std::size_t at = 0; at < records.size(); at += batch)
-            store.put(std::span{records}.subspan(at, std::min(batch, records.size() - at)));
-    }
-    const Snapshot snapshot = snapshot_of(store);
+    constexpr std::size_t batch = 50'000;
+    std::vector<Record> records = winners(count, false);
+    for (std::int64_t n = 0; n < count; ++n) records[static_cast<std::size_t>(n)].problem = problem_of_call(op, n + 1);
+    for (std::size_t at = 0; at < records.size(); at += batch)
+        store.put(std::span{records}.subspan(at, std::min(batch, records.size() - at)));
+    return snapshot_of(store);
+}
+
+/// different: that many keys, each of its own problem as a rule. The row that is found is read too: a place that has
+/// yet to come from memory answers nothing.
+Measured look_up(std::int64_t count, int different = 1 << 16) {
+    constexpr int calls = 1 << 16;
+    const Op op = scale_op();
+    const Snapshot snapshot = snapshot_of_calls(op, count);
     std::vector<std::vector<std::byte>> keys;
     std::mt19937_64 random{1};
-    for (int i = 0; i < 1 << 16; ++i)
-        keys.push_back(problem(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(count))).key);
-    std::size_t found = 0;
+    for (int i = 0; i < different; ++i)
+        keys.push_back(
+            problem_of_call(op, 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(count))).key);
+    std::uint64_t configs = 0;
+    std::size_t missing = 0;
     Measured measured = timed_calls(
-        21, static_cast<int>(keys.size()), 1e9,
+        21, calls, 1e9,
         [&](int) {
-            for (const auto& key : keys) found += snapshot.find(key).size();
+            for (int round = 0; round < calls / different; ++round)
+                for (const auto& key : keys) {
+                    const auto rows = snapshot.find(key);
+                    if (rows.empty())
+                        ++missing;
+                    else
+                        configs += rows.front().config;
+                }
         },
-        "keys in random order");
-    if (found == 0) return {.state = "nothing was found"};
+        fmt::format("keys of {} bytes, {}", keys.front().size(), different == 1 ? "all the same" : "in random order"));
+    keep(configs);
+    if (missing > 0) return {.state = "not all keys were found"};
     return measured;
 }
 
@@ -103,6 +126,10 @@ std::vector<Figure> snapshot_figures() {
          .unit = "ns",
          .target = 25,
          .measure = [] { return look_up(50'000); }},
+        {.name = "lookup-same",
+         .what = "the same, one key again and again",
+         .unit = "ns",
+         .measure = [] { return look_up(50'000, 1); }},
         {.name = "lookup-1m",
          .what = "exact look-up, 1 000 000 entries",
          .unit = "ns",

@@ -45,7 +45,7 @@ void add_rows(StepList& steps, const Lender& lender, Rung rung) {
     const float distance = static_cast<float>(lender.found.distance) / octave;
     for (const SnapshotRow& row : snapshot.rows(problem)) {
         if (steps.enough()) return;
-        if (!beat_default(row) || (row.stale != 0) != lender.found.stale) continue;
+        if (!beat_default(row) || snapshot.fresh(row) == lender.found.stale) continue;
         LadderStep step = step_of(snapshot, row, rung);
         step.distance = distance;
         step.problem = text;
@@ -74,7 +74,7 @@ void add_exact_of_relatives(StepList& steps, Similarity similarity, Rung rung) {
             if (relative.similarity != similarity) continue;
             for (const SnapshotRow& row : relative.snapshot.find(steps.instance().key())) {
                 if (steps.enough()) return;
-                if ((row.stale != 0) != stale) continue;
+                if (relative.snapshot.fresh(row) == stale) continue;
                 LadderStep step = step_of(relative.snapshot, row, rung);
                 step.device = relative.device.name;
                 step.why = fmt::format("tuned for this problem on {}, {}{}", relative.device.name, kinship(similarity),

@@ -36,7 +36,7 @@ void add_exact(StepList& steps) {
     for (const Rung rung : {Rung::exact, Rung::exact_stale})
         for (const SnapshotRow& row : snapshot.find(steps.instance().key())) {
             if (steps.enough()) return;
-            if ((row.stale != 0) != (rung == Rung::exact_stale)) continue;
+            if (snapshot.fresh(row) == (rung == Rung::exact_stale)) continue;
             LadderStep step = step_of(snapshot, row, rung);
             step.why = "tuned for this problem" + reservations(snapshot, row);
             steps.add(std::move(step));
@@ -255,20 +255,21 @@ void StepList::add_judged(LadderStep step) {
 }
 
 LadderStep step_of(const Snapshot& snapshot, const SnapshotRow& row, Rung rung) {
+    const RowProvenance& provenance = snapshot.provenance(row);
     LadderStep step{.rung = rung,
                     .config = snapshot.config(row),
-                    .layer = row.layer,
-                    .verified = row.verified == Verified::verified,
-                    .stale = row.stale != 0,
-                    .imported = row.imported,
+                    .layer = provenance.layer,
+                    .verified = provenance.verified == Verified::verified,
+                    .stale = provenance.stale != 0,
+                    .imported = provenance.imported,
                     .time_us = static_cast<double>(row.time_ns) / 1000.0};
-    step.compilers.emplace_back(row.nvrtc_major, row.nvrtc_minor);
+    step.compilers.emplace_back(provenance.nvrtc_major, provenance.nvrtc_minor);
     return step;
 }
 
 std::string reservations(const Snapshot& snapshot, const SnapshotRow& row) {
-    std::string text = row.stale ? fmt::format(", but {}", snapshot.stale(row)) : "";
-    if (row.imported) text += ", elsewhere";
+    std::string text = snapshot.fresh(row) ? "" : fmt::format(", but {}", snapshot.stale(row));
+    if (snapshot.provenance(row).imported) text += ", elsewhere";
     return text;
 }
 

@@ -19,8 +19,8 @@ enum class Worth { none, stale, fresh };
 Worth worth_of(const Snapshot& snapshot, const Snapshot::Problem& problem, bool local_only) noexcept {
     Worth worth = Worth::none;
     for (const SnapshotRow& row : snapshot.rows(problem))
-        if (beat_default(row) && !(local_only && row.imported))
-            worth = std::max(worth, row.stale ? Worth::stale : Worth::fresh);
+        if (beat_default(row) && !(local_only && snapshot.provenance(row).imported))
+            worth = std::max(worth, snapshot.fresh(row) ? Worth::fresh : Worth::stale);
     return worth;
 }
 

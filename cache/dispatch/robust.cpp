@@ -29,11 +29,11 @@ struct Met {
     bool won = false;  ///< beat the default of one of them
 };
 
-Tuned tuned_of(std::size_t number, std::span<const SnapshotRow> rows, bool local_only) {
-    Tuned tuned{.snapshot = number, .rows = rows};
+Tuned tuned_of(std::size_t number, const Snapshot& snapshot, const Snapshot::Problem& problem, bool local_only) {
+    Tuned tuned{.snapshot = number, .rows = snapshot.rows(problem)};
     std::int64_t default_ns = 0;
-    for (const SnapshotRow& row : rows) {
-        if (local_only && row.imported) continue;
+    for (const SnapshotRow& row : tuned.rows) {
+        if (local_only && snapshot.provenance(row).imported) continue;
         if (tuned.best_ns == 0 || row.time_ns < tuned.best_ns) tuned.best_ns = row.time_ns;
         default_ns = std::max(default_ns, row.default_ns);
     }
@@ -56,11 +56,13 @@ std::vector<RobustConfig> ranked(std::vector<Tuned> problems, std::span<const Sn
     std::map<std::pair<std::size_t, std::uint32_t>, Met*> by_number;
     for (std::size_t place = 0; place < problems.size(); ++place) {
         const Tuned& problem = problems[place];
+        const Snapshot& snapshot = *snapshots[problem.snapshot];
         for (const SnapshotRow& row : problem.rows) {
-            if (local_only && row.imported) continue;
+            const RowProvenance& provenance = snapshot.provenance(row);
+            if (local_only && provenance.imported) continue;
             Met*& met = by_number[{problem.snapshot, row.config}];
             if (!met) {
-                const Config& config = snapshots[problem.snapshot]->config(row);
+                const Config& config = snapshot.config(row);
                 met = &by_name[config.variant + ' ' + config.hash()];
                 if (met->places.empty()) met->config = {.snapshot = problem.snapshot, .row = row};
             }
@@ -68,9 +70,9 @@ std::vector<RobustConfig> ranked(std::vector<Tuned> problems, std::span<const Sn
             met->worst_stored =
                 std::max(met->worst_stored, static_cast<double>(row.time_ns) / static_cast<double>(problem.best_ns));
             met->won = met->won || beat_default(row);
-            met->config.verified = met->config.verified && row.verified == Verified::verified;
-            met->config.stale = met->config.stale || row.stale != 0;
-            met->config.imported = met->config.imported || row.imported;
+            met->config.verified = met->config.verified && provenance.verified == Verified::verified;
+            met->config.stale = met->config.stale || provenance.stale != 0;
+            met->config.imported = met->config.imported || provenance.imported;
         }
     }
     std::vector<RobustConfig> out;
@@ -95,13 +97,15 @@ RobustConfigs::RobustConfigs(const Op& op, std::span<const Snapshot* const> snap
     SplitKey key;
     std::unordered_map<std::string, std::vector<Tuned>> groups;
     std::vector<Tuned> all;
-    for (std::size_t number = 0; number < snapshots.size(); ++number)
-        for (const Snapshot::Problem& problem : snapshots[number]->problems()) {
-            const Tuned tuned = tuned_of(number, snapshots[number]->rows(problem), local_only);
-            if (tuned.best_ns <= 0 || !splitter.split(snapshots[number]->key(problem), key)) continue;
+    for (std::size_t number = 0; number < snapshots.size(); ++number) {
+        const Snapshot& snapshot = *snapshots[number];
+        for (const Snapshot::Problem& problem : snapshot.problems()) {
+            const Tuned tuned = tuned_of(number, snapshot, problem, local_only);
+            if (tuned.best_ns <= 0 || !splitter.split(snapshot.key(problem), key)) continue;
             groups[key.fixed].push_back(tuned);
             all.push_back(tuned);
         }
+    }
     for (auto& [fixed, problems] : groups)
         rankings_[fixed] = {.configs = ranked(problems, snapshots, local_only), .problems = problems.size()};
     all_ = {.configs = ranked(all, snapshots, local_only), .problems = all.size()};

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <exception>
-#include <numeric>
+#include <map>
 #include <unordered_map>
 #include <utility>
 
@@ -25,25 +24,23 @@ public:
                                      [&] { return std::string{view.order.template_hash}; });
         // What an application brings along was measured where it was made.
         const bool local = view.order.local && layer_ != Layer::embedded;
-        out_.rows_.push_back({.config = config.number,
-                              .source = source.number,
-                              .stale = reason_of(view.stale),
-                              .nvrtc_major = static_cast<std::int16_t>(view.id.nvrtc_major),
-                              .nvrtc_minor = static_cast<std::int16_t>(view.id.nvrtc_minor),
-                              .time_ns = view.time_ns,
-                              .default_ns = view.default_ns.value_or(0),
-                              .verified = view.verified,
-                              .imported = !local,
-                              .layer = layer_});
+        rows_.push_back({.config = config.number,
+                         .provenance = number_of({.source = source.number,
+                                                  .stale = reason_of(view.stale),
+                                                  .nvrtc_major = static_cast<std::int16_t>(view.id.nvrtc_major),
+                                                  .nvrtc_minor = static_cast<std::int16_t>(view.id.nvrtc_minor),
+                                                  .verified = view.verified,
+                                                  .imported = !local,
+                                                  .layer = layer_}),
+                         .time_ns = view.time_ns,
+                         .default_ns = view.default_ns.value_or(0)});
         ranked_.push_back({.tuned_at = view.tuned_at,
                            .run = run_of(view),
                            .crc = view.crc,
                            .rank = view.id.rank,
                            .effort = static_cast<std::uint8_t>(view.effort),
                            .locked_clocks = view.order.locked_clocks});
-        Entry entry = out_.entry_at(out_.problems_.back().entry_at);
-        ++entry.row_count;
-        put(out_.problems_.back(), entry);
+        ++meeting_->met.back().row_count;
     }
 
     /// The addresses of one scan's parts mean nothing in the next.
@@ -55,20 +52,7 @@ public:
     }
 
     Snapshot finish() {
-        if (fill_table() < out_.problems_.size()) gather();
-        std::vector<std::uint32_t> order;
-        for (const Problem& problem : out_.problems_) {
-            const Entry entry = out_.entry_at(problem.entry_at);
-            if (entry.row_count < 2) continue;
-            order.resize(entry.row_count);
-            std::iota(order.begin(), order.end(), entry.first_row);
-            std::ranges::sort(
-                order, [this](std::uint32_t a, std::uint32_t b) { return compare(order_of(a), order_of(b)) < 0; });
-            sorted_.clear();
-            for (const std::uint32_t row : order) sorted_.push_back(out_.rows_[row]);
-            std::ranges::copy(sorted_, out_.rows_.begin() + entry.first_row);
-        }
-        // Room that is left over was never touched; to give it back would touch as much again.
+        for (auto& [key_size, problems] : by_size_) lay_out(std::move(problems));
         return std::move(out_);
     }
 
@@ -84,111 +68,90 @@ private:
         bool locked_clocks;
     };
 
+    /// A problem in one scan and of one template; another may have its key again.
+    struct Met {
+        std::uint32_t first_row, row_count;
+    };
+    /// Those whose keys have one length.
+    struct Problems {
+        PackedKeys keys;
+        std::vector<Met> met{};
+    };
+
     OrderKey order_of(std::uint32_t number) const noexcept {
-        const SnapshotRow& row = out_.rows_[number];
+        const SnapshotRow& row = rows_[number];
+        const RowProvenance& provenance = out_.provenance(row);
         const Ranked& ranked = ranked_[number];
-        return {.verified = row.verified,
-                .fresh = row.stale == 0,
+        return {.verified = provenance.verified,
+                .fresh = provenance.stale == 0,
                 .locked_clocks = ranked.locked_clocks,
                 .effort = static_cast<SearchEffort>(ranked.effort),
-                .local = !row.imported,
-                .layer = static_cast<int>(row.layer),
+                .local = !provenance.imported,
+                .layer = static_cast<int>(provenance.layer),
                 .time_ns = row.time_ns,
                 .tuned_at = ranked.tuned_at,
                 .config_hash = config_hashes_[row.config],
-                .template_hash = source_hashes_[row.source],
+                .template_hash = source_hashes_[provenance.source],
                 .run_uuid = run_at(ranked.run),
                 .rank = ranked.rank,
                 .crc = ranked.crc};
     }
 
-    void put(const Problem& problem, const Entry& entry) noexcept {
-        std::memcpy(out_.entries_.data() + problem.entry_at, &entry, sizeof entry);
-    }
-
     /// Rows of one problem and template follow each other in a scan.
     void begin_problem(const RecordView& view) {
-        const Problem problem{static_cast<std::uint32_t>(out_.entries_.size())};
-        out_.problems_.push_back(problem);
-        out_.entries_.resize(out_.entries_.size() + sizeof(Entry));
-        out_.entries_.insert(out_.entries_.end(), view.problem_key.begin(), view.problem_key.end());
-        put(problem, {.key_size = static_cast<std::uint32_t>(view.problem_key.size()),
-                      .first_row = static_cast<std::uint32_t>(out_.rows_.size())});
+        const std::span<const std::byte> key = view.problem_key;
+        if (!meeting_ || meeting_->keys.key_size() != key.size())
+            meeting_ = &by_size_.try_emplace(key.size(), Problems{PackedKeys{key.size()}}).first->second;
+        meeting_->keys.add(key);
+        meeting_->met.push_back({.first_row = static_cast<std::uint32_t>(rows_.size()), .row_count = 0});
         problem_ = view.id.problem;
         same_problem_ = true;
     }
 
-    /// All keys at once: how many there may be is known, and the places of several are fetched together. Returns how
-    /// many there are, since another template or database may have a key again.
-    std::size_t fill_table() {
-        const std::span<const Problem> met = out_.problems_;
-        number_of_.resize(met.size());
-        if (met.empty()) return 0;
-        out_.slots_.assign(std::bit_ceil(std::max<std::size_t>(16, met.size() * 2)), Slot{});
-        out_.mask_ = out_.slots_.size() - 1;
-        std::uint32_t count = 0;
-        std::array<std::uint64_t, 16> hashes;
-        for (std::size_t first = 0; first < met.size(); first += hashes.size()) {
-            const std::size_t several = std::min(hashes.size(), met.size() - first);
-            for (std::size_t i = 0; i < several; ++i) {
-                hashes[i] = hash_bytes(out_.key(met[first + i]));
-                __builtin_prefetch(&out_.slots_[hashes[i] & out_.mask_], 1);
+    /// Called with longer keys each time.
+    void lay_out(Problems problems) {
+        const auto number = static_cast<std::uint32_t>(out_.tables_.size());
+        out_.table_of_size_.resize(problems.keys.key_size() + 1, no_table);
+        out_.table_of_size_.back() = number;
+        std::size_t rows = 0;
+        for (const Met& met : problems.met) rows += met.row_count;
+        RowTable& table = out_.tables_.emplace_back(std::move(problems.keys), rows);
+        auto repeat = table.repeats().begin();
+        for (std::uint32_t key = 0; key < problems.met.size(); ++key) {
+            taken_.clear();
+            take_rows(problems.met[key]);
+            for (; repeat != table.repeats().end() && repeat->first == key; ++repeat) {
+                take_rows(problems.met[repeat->number]);
+                problems.met[repeat->number].row_count = 0;
             }
-            for (std::size_t i = 0; i < several; ++i) {
-                number_of_[first + i] = place(met[first + i], hashes[i], count);
-                if (number_of_[first + i] == count) ++count;
-            }
+            if (taken_.empty()) continue;
+            table.put(key, best_first());
+            out_.problems_.push_back({number, key});
         }
-        return count;
+        table.done();
+    }
+    void take_rows(const Met& met) {
+        for (std::uint32_t row = met.first_row; row < met.first_row + met.row_count; ++row) taken_.push_back(row);
+    }
+    std::span<const SnapshotRow> best_first() {
+        if (taken_.size() == 1) return {&rows_[taken_.front()], 1};
+        std::ranges::sort(taken_,
+                          [this](std::uint32_t a, std::uint32_t b) { return compare(order_of(a), order_of(b)) < 0; });
+        sorted_.clear();
+        for (const std::uint32_t row : taken_) sorted_.push_back(rows_[row]);
+        return sorted_;
     }
 
-    /// The number of the problem of that key: `number` where it is new.
-    std::uint32_t place(const Problem& problem, std::uint64_t hash, std::uint32_t number) {
-        const auto tag = static_cast<std::uint32_t>(hash >> 32);
-        for (std::size_t at = hash & out_.mask_;; at = (at + 1) & out_.mask_) {
-            Slot& slot = out_.slots_[at];
-            if (slot.entry_at == no_entry) {
-                slot = {tag, problem.entry_at};
-                return number;
-            }
-            if (slot.tag == tag && std::ranges::equal(out_.key({slot.entry_at}), out_.key(problem)))
-                return number_of_[static_cast<std::size_t>(
-                    std::ranges::lower_bound(out_.problems_, slot.entry_at, {}, &Problem::entry_at) -
-                    out_.problems_.begin())];
+    /// As a rule that of the row before.
+    std::uint32_t number_of(const RowProvenance& provenance) {
+        auto& known = out_.provenances_;
+        if (known.empty() || known[provenance_] != provenance) {
+            const auto [at, is_new] =
+                provenance_numbers_.try_emplace(provenance, static_cast<std::uint32_t>(known.size()));
+            if (is_new) known.push_back(provenance);
+            provenance_ = at->second;
         }
-    }
-
-    /// Brings the rows of each problem together.
-    void gather() {
-        const std::vector<Problem> met = std::exchange(out_.problems_, {});
-        std::vector<std::vector<std::uint32_t>> parts;
-        for (std::uint32_t i = 0; i < met.size(); ++i) {
-            if (number_of_[i] == parts.size()) {
-                parts.emplace_back();
-                out_.problems_.push_back(met[i]);
-            }
-            parts[number_of_[i]].push_back(i);
-        }
-        std::vector<SnapshotRow> rows;
-        std::vector<Ranked> ranked;
-        rows.reserve(out_.rows_.size());
-        ranked.reserve(out_.rows_.size());
-        for (std::size_t number = 0; number < parts.size(); ++number) {
-            const auto first = static_cast<std::uint32_t>(rows.size());
-            for (const std::uint32_t part : parts[number]) {
-                const Entry entry = out_.entry_at(met[part].entry_at);
-                for (std::uint32_t row = entry.first_row; row < entry.first_row + entry.row_count; ++row) {
-                    rows.push_back(out_.rows_[row]);
-                    ranked.push_back(ranked_[row]);
-                }
-            }
-            Entry entry = out_.entry_at(out_.problems_[number].entry_at);
-            entry.first_row = first;
-            entry.row_count = static_cast<std::uint32_t>(rows.size()) - first;
-            put(out_.problems_[number], entry);
-        }
-        out_.rows_ = std::move(rows);
-        ranked_ = std::move(ranked);
+        return provenance_;
     }
 
     /// A part that many rows share: its number here.
@@ -250,9 +213,14 @@ private:
 
     Snapshot out_;
     Layer layer_ = Layer::project;
-    std::vector<Ranked> ranked_;            ///< one a row
-    std::vector<std::uint32_t> number_of_;  ///< which problem each that was met is of
-    std::vector<SnapshotRow> sorted_;
+    std::vector<SnapshotRow> rows_;
+    std::vector<Ranked> ranked_;               ///< one a row
+    std::map<std::size_t, Problems> by_size_;  ///< of their keys
+    Problems* meeting_ = nullptr;              ///< where the last one is
+    std::vector<std::uint32_t> taken_;         ///< the rows of one problem, by number
+    std::vector<SnapshotRow> sorted_;          ///< the same
+    std::map<RowProvenance, std::uint32_t> provenance_numbers_;
+    std::uint32_t provenance_ = 0;  ///< of the last row
     std::vector<std::string> config_hashes_, source_hashes_;
     std::string runs_;  ///< uuids, each after its length
     std::uint32_t run_ = 0;
@@ -289,8 +257,9 @@ Snapshot Snapshot::read(std::span<Store* const> stores, std::string_view op, std
 }
 
 std::size_t Snapshot::bytes() const noexcept {
-    return slots_.capacity() * sizeof(Slot) + problems_.capacity() * sizeof(Problem) +
-           rows_.capacity() * sizeof(SnapshotRow) + entries_.capacity();
+    std::size_t sum = problems_.capacity() * sizeof(Problem);
+    for (const RowTable& table : tables_) sum += table.bytes();
+    return sum;
 }
 
 }  // namespace autotune

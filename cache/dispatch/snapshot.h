@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "autotune/dispatcher.h"
-#include "cache/dispatch/hashing.h"
+#include "cache/dispatch/row_table.h"
+#include "cache/dispatch/snapshot_row.h"
 #include "cache/store/store.h"
 
 namespace autotune {
@@ -19,24 +21,12 @@ struct LayeredStore {
     Layer layer = Layer::project;
 };
 
-/// A stored config as the dispatcher needs it: 40 bytes, so that 50 000 of them with their keys stay below 10 MiB.
-struct SnapshotRow {
-    std::uint32_t config = 0;  ///< in Snapshot::configs
-    std::uint32_t source = 0;  ///< in Snapshot::sources
-    std::uint32_t stale = 0;   ///< in Snapshot::reasons; 0: fresh
-    std::int16_t nvrtc_major = 0, nvrtc_minor = 0;
-    std::int64_t time_ns = 0, default_ns = 0;  ///< default_ns 0: not known
-    Verified verified = Verified::checked;
-    bool imported = false;
-    Layer layer = Layer::project;
-};
-
 /// All that the databases know of one op on one kind of device, in a table that never changes: built aside, published
 /// as a whole, read by any number of threads.
 class Snapshot {
 public:
     struct Problem {
-        std::uint32_t entry_at = 0;  ///< in the pool of entries
+        std::uint32_t table = 0, number = 0;  ///< of its key in that
     };
 
     /// The rows of the stores for the op and a device, which may have several fingerprints; stores that cannot be read
@@ -49,55 +39,36 @@ public:
 
     /// Rows of the problem, best first; empty: none.
     std::span<const SnapshotRow> find(std::span<const std::byte> key) const noexcept {
-        if (slots_.empty()) return {};
-        const std::uint64_t hash = hash_bytes(key);
-        for (std::size_t at = hash & mask_;; at = (at + 1) & mask_) {
-            const Slot& slot = slots_[at];
-            if (slot.entry_at == no_entry) return {};
-            if (slot.tag != static_cast<std::uint32_t>(hash >> 32)) continue;
-            const Entry entry = entry_at(slot.entry_at);
-            if (entry.key_size == key.size() && same_bytes(key_at(slot.entry_at), key.data(), key.size()))
-                return rows_of(entry);
-        }
+        if (key.size() >= table_of_size_.size() || table_of_size_[key.size()] == no_table) return {};
+        PackedKeys::FilledUp filled_up;
+        return tables_[table_of_size_[key.size()]].find(PackedKeys::like_packed(key, filled_up));
     }
 
     const Config& config(const SnapshotRow& row) const noexcept { return configs_[row.config]; }
-    const TemplateIdentity& source(const SnapshotRow& row) const noexcept { return sources_[row.source]; }
-    const std::string& stale(const SnapshotRow& row) const noexcept { return reasons_[row.stale]; }
+    const RowProvenance& provenance(const SnapshotRow& row) const noexcept { return provenances_[row.provenance]; }
+    const TemplateIdentity& source(const SnapshotRow& row) const noexcept { return sources_[provenance(row).source]; }
+    bool fresh(const SnapshotRow& row) const noexcept { return provenance(row).stale == 0; }
+    /// Why it is not fresh.
+    const std::string& stale(const SnapshotRow& row) const noexcept { return reasons_[provenance(row).stale]; }
     std::span<const Problem> problems() const noexcept { return problems_; }
     std::span<const std::byte> key(const Problem& problem) const noexcept {
-        return {key_at(problem.entry_at), entry_at(problem.entry_at).key_size};
+        return tables_[problem.table].key(problem.number);
     }
     std::span<const SnapshotRow> rows(const Problem& problem) const noexcept {
-        return rows_of(entry_at(problem.entry_at));
+        return tables_[problem.table].rows(problem.number);
     }
     bool complete() const noexcept { return complete_; }
     std::size_t bytes() const noexcept;
 
 private:
-    static constexpr std::uint32_t no_entry = ~std::uint32_t{0};
-    struct Slot {
-        std::uint32_t tag = 0, entry_at = no_entry;
-    };
-    /// Stands before its key in the pool: a look-up that hits waits for its slot's cache line and for this one.
-    struct Entry {
-        std::uint32_t key_size = 0, first_row = 0, row_count = 0;
-    };
-    Entry entry_at(std::uint32_t at) const noexcept { return number_at<Entry>(entries_.data() + at); }
-    const std::byte* key_at(std::uint32_t entry_at) const noexcept {
-        return entries_.data() + entry_at + sizeof(Entry);
-    }
-    std::span<const SnapshotRow> rows_of(const Entry& entry) const noexcept {
-        return {rows_.data() + entry.first_row, entry.row_count};
-    }
+    static constexpr std::uint32_t no_table = ~std::uint32_t{0};
     class Builder;
 
-    std::vector<Slot> slots_;
-    std::size_t mask_ = 0;
+    std::vector<std::uint32_t> table_of_size_;
+    std::vector<RowTable> tables_;
     std::vector<Problem> problems_;
-    std::vector<SnapshotRow> rows_;
-    std::vector<std::byte> entries_;
     std::vector<Config> configs_;
+    std::vector<RowProvenance> provenances_;
     std::vector<TemplateIdentity> sources_;
     std::vector<std::string> reasons_{std::string{}};
     bool complete_ = true;

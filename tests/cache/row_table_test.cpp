@@ -1,0 +1,85 @@
+#include "cache/dispatch/row_table.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+namespace autotune {
+namespace {
+
+using Key = std::vector<std::byte>;
+
+/// Keys of that size, most bytes of them alike and some of them the same.
+std::vector<Key> alike_keys(std::size_t size, std::size_t count, std::mt19937_64& random) {
+    std::vector<Key> keys(count, Key(size, std::byte{7}));
+    for (Key& key : keys)
+        for (std::byte& byte : key)
+            if (random() % 40 == 0) byte = static_cast<std::byte>(random() % 3);
+    return keys;
+}
+
+std::span<const SnapshotRow> find(const RowTable& table, const Key& key) {
+    PackedKeys::FilledUp filled_up;
+    return table.find(PackedKeys::like_packed(key, filled_up));
+}
+
+/// A table of the keys, each leading to one or two rows that hold its number.
+RowTable table_of(std::size_t size, std::span<const Key> keys) {
+    PackedKeys packed{size};
+    for (const Key& key : keys) packed.add(key);
+    RowTable table{packed, 2 * keys.size()};
+    std::set<std::uint32_t> repeated;
+    for (const RowTable::Repeat& repeat : table.repeats()) repeated.insert(repeat.number);
+    for (std::uint32_t i = 0; i < keys.size(); ++i) {
+        const SnapshotRow rows[] = {{.config = i}, {.config = i, .time_ns = 1}};
+        if (!repeated.contains(i)) table.put(i, std::span{rows}.first(1 + i % 2));
+    }
+    table.done();
+    return table;
+}
+
+// Goal: a look-up answers for its very key, wherever keys differ and however short they are.
+// Method: keys at random of all sizes up to 70 bytes; each is asked for, and so is each with any one byte changed.
+TEST(RowTable, FindsEveryKeyAndNoneThatDiffersInAnyByte) {
+    std::mt19937_64 random{3};
+    for (std::size_t size = 0; size < 70; ++size)
+        for (const std::size_t count : {1u, 2u, 40u, 300u}) {
+            const std::vector<Key> keys = alike_keys(size, count, random);
+            const RowTable table = table_of(size, keys);
+            std::map<Key, std::uint32_t> first;
+            for (std::uint32_t i = 0; i < keys.size(); ++i) first.try_emplace(keys[i], i);
+            for (const Key& key : keys) {
+                const auto rows = find(table, key);
+                ASSERT_EQ(rows.size(), 1 + first.at(key) % 2) << "of keys of " << size << " bytes";
+                for (const SnapshotRow& row : rows) ASSERT_EQ(row.config, first.at(key));
+                for (std::size_t i = 0; i < size; ++i) {
+                    Key other = key;
+                    other[i] ^= std::byte{0x80};
+                    ASSERT_TRUE(find(table, other).empty()) << "byte " << i << " of " << size;
+                }
+            }
+        }
+}
+
+TEST(RowTable, TellsWhichKeysRepeatWhich) {
+    PackedKeys keys{2};
+    for (const int key : {1, 2, 1, 3, 2, 1}) keys.add(Key{std::byte{5}, static_cast<std::byte>(key)});
+    const RowTable table{keys, 6};
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> repeats;
+    for (const RowTable::Repeat& repeat : table.repeats()) repeats.emplace_back(repeat.first, repeat.number);
+    EXPECT_EQ(repeats, (std::vector<std::pair<std::uint32_t, std::uint32_t>>{{0, 2}, {0, 5}, {1, 4}}));
+}
+
+TEST(RowTable, GivesKeysAndRowsByNumber) {
+    const std::vector<Key> keys{Key(20, std::byte{1}), Key(20, std::byte{2})};
+    const RowTable table = table_of(20, keys);
+    for (std::uint32_t i = 0; i < keys.size(); ++i) {
+        EXPECT_TRUE(std::ranges::equal(table.key(i), keys[i]));
+        EXPECT_EQ(table.rows(i).data(), find(table, keys[i]).data());
+    }
+}
+
+}  // namespace
+}  // namespace autotune
