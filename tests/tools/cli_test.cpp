@@ -479,6 +479,30 @@ TEST_F(CommandLine, CheckFailsForAKernelThatDoesNotCompile) {
     EXPECT_NE(r.out.find("half16"), std::string::npos) << r.out;
 }
 
+// Goal: an installation that lacks its worker, or has it without the right to run it, is told so and how it is mended.
+TEST_F(CommandLine, AWorkerThatIsMissingOrMayNotBeRunIsNoFaultOfAutotunes) {
+    fs::create_directories(folder / "bin");
+    fs::copy_file(AUTOTUNE_BINARY_DIR "/bin/autotune", folder / "bin/autotune");
+    const std::string tune = "bin/autotune tune softmax rows=64,cols=64,dtype=f32 --budget 1";
+    const Answer missing = shell(tune);
+    EXPECT_EQ(missing.code, 3) << missing.err;
+    EXPECT_NE(missing.err.find("autotune-worker, which compiles and runs kernels, was not found; looked at " +
+                               (fs::canonical(folder) / "bin/autotune-worker").string()),
+              std::string::npos)
+        << missing.err;
+    EXPECT_NE(missing.err.find("help: "), std::string::npos) << missing.err;
+    write("bin/autotune-worker", "");
+    const Answer forbidden = shell(tune);
+    EXPECT_EQ(forbidden.code, 3) << forbidden.err;
+    EXPECT_NE(forbidden.err.find("bin/autotune-worker' may not be run\nhelp: chmod +x '"), std::string::npos)
+        << forbidden.err;
+    const Answer named = shell("AUTOTUNE_WORKER=/nowhere/worker '" AUTOTUNE_BINARY_DIR
+                               "/bin/autotune' tune softmax rows=64,cols=64,dtype=f32 --budget 1");
+    EXPECT_EQ(named.code, 1) << named.err;
+    EXPECT_NE(named.err.find("AUTOTUNE_WORKER names '/nowhere/worker', which is not there"), std::string::npos)
+        << named.err;
+}
+
 TEST_F(CommandLine, DoctorTakesNoOtherProgramForTheWorker) {
     const Answer r = shell("AUTOTUNE_WORKER=/bin/true '" AUTOTUNE_BINARY_DIR "/bin/autotune' doctor");
     EXPECT_EQ(r.code, 3);

@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "autotune/error.h"
@@ -110,6 +112,35 @@ TEST(FindWorker, TheEnvironmentNamesIt) {
     EXPECT_THROW(find_worker({}), Error);
     unsetenv("AUTOTUNE_WORKER");
     EXPECT_EQ(find_worker("/bin/true"), "/bin/true");
+}
+
+// Goal: what keeps a named worker from being run is bad use, and is told with the path and what to do.
+TEST(FindWorker, OneThatCannotBeRunIsNamedWithItsTroubleAndARemedy) {
+    const std::filesystem::path plain = std::filesystem::temp_directory_path() / "autotune-plain-worker";
+    { std::ofstream{plain} << "no program"; }
+    for (const auto& [named, why] : {std::pair<std::string, std::string>{"/nowhere/worker", "is not there"},
+                                     {"/tmp", "is no file"},
+                                     {plain.string(), "may not be run"}}) {
+        setenv("AUTOTUNE_WORKER", named.c_str(), 1);
+        try {
+            find_worker({});
+            ADD_FAILURE() << named;
+        } catch (const Error& error) {
+            EXPECT_EQ(error.kind(), Error::Kind::usage);
+            EXPECT_NE(std::string{error.what()}.find("'" + named + "', which " + why), std::string::npos)
+                << error.what();
+            EXPECT_FALSE(error.help().empty());
+        }
+        unsetenv("AUTOTUNE_WORKER");
+    }
+    std::filesystem::permissions(plain, std::filesystem::perms::owner_all);
+    try {
+        Process::start({.program = plain, .arguments = {}});
+        ADD_FAILURE() << "a text was started";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), Error::Kind::device) << error.what();
+    }
+    std::filesystem::remove(plain);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ public:
     /// Called once for each task, on the pool's own thread; it must be quick and must not throw.
     using Done = std::function<void(Compiled)>;
 
-    /// Starts the workers and returns at once; throws Error{internal} when the program cannot be run.
+    /// Starts the workers and returns at once; throws Error{device} when the program cannot be run.
     explicit CompilePool(CompilePoolOptions options);
     /// Ends the workers; tasks that did not finish are never answered.
     ~CompilePool();

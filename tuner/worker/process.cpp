@@ -116,6 +116,10 @@ Process Process::start(const ProcessOptions& options) {
                                  argv.data(), environ);
     if (code != 0) {
         process.pid_ = -1;
+        if (code == ENOENT || code == EACCES || code == ENOEXEC)
+            throw Error{Error::Kind::device,
+                        fmt::format("'{}' could not be started: {}", options.program.string(), std::strerror(code)),
+                        "install autotune-worker again, for this kind of machine"};
         fail(fmt::format("'{}' could not be started", options.program.string()), code);
     }
     process.socket_ = std::move(ours);
@@ -191,14 +195,25 @@ Exit Process::stop(std::chrono::milliseconds grace) {
 }
 
 std::filesystem::path find_worker(const std::filesystem::path& given) {
-    const auto usable = [](const std::filesystem::path& path) { return access(path.c_str(), X_OK) == 0; };
+    // What keeps it from being run; empty: nothing.
+    const auto trouble = [](const std::filesystem::path& path) -> std::string {
+        std::error_code error;
+        const auto status = std::filesystem::status(path, error);
+        if (!std::filesystem::exists(status)) return "is not there";
+        if (!std::filesystem::is_regular_file(status)) return "is no file";
+        return access(path.c_str(), X_OK) == 0 ? "" : "may not be run";
+    };
     if (!given.empty()) {
-        if (usable(given)) return given;
-        throw Error{Error::Kind::usage, fmt::format("the worker program '{}' cannot be run", given.string())};
+        const std::string why = trouble(given);
+        if (why.empty()) return given;
+        throw Error{Error::Kind::usage, fmt::format("the worker program '{}' {}", given.string(), why),
+                    "name the autotune-worker that came with this program"};
     }
     if (const char* named = std::getenv("AUTOTUNE_WORKER"); named && *named) {
-        if (usable(named)) return named;
-        throw Error{Error::Kind::usage, fmt::format("AUTOTUNE_WORKER names '{}', which cannot be run", named)};
+        const std::string why = trouble(named);
+        if (why.empty()) return named;
+        throw Error{Error::Kind::usage, fmt::format("AUTOTUNE_WORKER names '{}', which {}", named, why),
+                    "unset AUTOTUNE_WORKER, or set it to the autotune-worker that came with this program"};
     }
     std::error_code ignored;
     std::string places;
@@ -206,12 +221,18 @@ std::filesystem::path find_worker(const std::filesystem::path& given) {
         if (start.empty()) continue;
         for (const char* folder : {".", "../libexec/autotune", "../../libexec/autotune", "../bin"}) {
             const std::filesystem::path path = (start.parent_path() / folder / "autotune-worker").lexically_normal();
-            if (usable(path)) return path;
+            const std::string why = trouble(path);
+            if (why.empty()) return path;
+            if (why == "may not be run")
+                throw Error{Error::Kind::device, fmt::format("the program '{}' may not be run", path.string()),
+                            fmt::format("chmod +x '{}'", path.string())};
             places += fmt::format("{}{}", places.empty() ? "" : ", ", path.string());
         }
     }
-    throw Error{Error::Kind::internal, fmt::format("the program autotune-worker was not found; looked at {}", places),
-                "export AUTOTUNE_WORKER=/path/to/autotune-worker"};
+    throw Error{Error::Kind::device,
+                fmt::format("the program autotune-worker, which compiles and runs kernels, was not found; looked at {}",
+                            places),
+                "install it there again, or: export AUTOTUNE_WORKER=/path/to/autotune-worker"};
 }
 
 void become_worker(pid_t parent, std::uint64_t memory_bytes) {
