@@ -15,6 +15,7 @@
 #include "cache/store/location.h"
 #include "tools/db.h"
 #include "tools/format.h"
+#include "tools/interrupt.h"
 #include "tools/json_events.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
@@ -112,7 +113,8 @@ int run_db_import(const ImportFlags& flags, const Request& given, Console& conso
                                                  {.ops = &session.ops(),
                                                   .trust = Trust::elsewhere,
                                                   .dry_run = flags.dry_run,
-                                                  .see_bundle = [&](const Bundle& bundle) { binaries.see(bundle); }});
+                                                  .see_bundle = [&](const Bundle& bundle) { binaries.see(bundle); },
+                                                  .stopped = [] { return interrupted() != 0; }});
     const int code = tell_taken_in(reports, "db_import", flags.dry_run, console);
     if (flags.binaries && binaries.bundles() == 0)
         console.warning("--binaries is about bundles, and none is among the files");

@@ -7,6 +7,7 @@
 #include "cache/sharing/taking_in.h"
 #include "tools/db.h"
 #include "tools/format.h"
+#include "tools/interrupt.h"
 #include "tools/json_events.h"
 #include "tools/session.h"
 #include "tools/subcommands.h"
@@ -69,7 +70,9 @@ int run_db_merge(const MergeFlags& flags, const Request& given, Console& console
     }
     const std::vector<TakenIn> reports =
         take_in(store, {flags.files.begin(), flags.files.end()},
-                {.ops = &session.ops(), .trust = Trust::own, .dry_run = flags.dry_run});
+                {.ops = &session.ops(), .trust = Trust::own, .dry_run = flags.dry_run, .stopped = [] {
+                     return interrupted() != 0;
+                 }});
     const int code = tell_taken_in(reports, "db_merge", flags.dry_run, console);
     if (flags.expected.empty()) return code;
     const int missing = tell_missing(missing_problems(request, console, flags.expected, store), console);

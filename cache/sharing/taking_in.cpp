@@ -127,6 +127,9 @@ TakenIn take_in_one(Database& target, OpenedFile& file, const TakingInOptions& o
     std::vector<std::string> why;
     // Told in the order of the file.
     const auto put = [&](std::vector<JudgedRow>& rows) {
+        if (options.stopped && options.stopped())
+            throw Error{Error::Kind::interrupted, fmt::format("interrupted: nothing of '{}' is taken in", report.file),
+                        "give the same command again"};
         sound.clear();
         for (JudgedRow& row : rows)
             if (row.refused.empty()) sound.push_back(std::move(row.row));

@@ -27,6 +27,8 @@ struct TakingInOptions {
     std::size_t most_rows = 20'000'000;
     /// Sees each bundle before anything is written; what it throws refuses all files. Of a bundle, only records go in.
     std::function<void(const Bundle& bundle)> see_bundle{};
+    /// Asked every 2,048 rows; true: nothing of any file is taken in, and Error{interrupted} says so.
+    std::function<bool()> stopped{};
 };
 
 /// A row that is not taken in.

@@ -69,6 +69,34 @@ std::vector<std::byte> changed_line(const std::string& from, const std::string& 
     return bytes_of(line.replace(at, from.size(), to) + '\n');
 }
 
+// Goal: an import that is stopped half-way leaves the database as it was, and the same command takes all in.
+TEST(Import, StoppedHalfWayNothingIsTakenInAndTheNextOneTakesAll) {
+    std::vector<Record> records;
+    for (std::int64_t n = 1; n <= 5000; ++n) records.push_back(shared_record(n, 50.0));
+    const Folder folder;
+    for (const auto& bytes : {database_bytes(records), lines_bytes(records)}) {
+        const std::filesystem::path path = folder / (bytes[0] == std::byte{'{'} ? "lines" : "database") / "tune.db";
+        Store store = Store::open({.path = path});
+        store.put(std::vector{shared_record(7, 40.0, "own")});
+        const std::string before = exported(store);
+        int asked = 0;
+        try {
+            take_in_bytes(store, bytes, "x", {.ops = &shared_ops(), .stopped = [&] { return ++asked == 2; }});
+            FAIL() << "it was not stopped";
+        } catch (const Error& error) {
+            EXPECT_EQ(error.kind(), Error::Kind::interrupted);
+            EXPECT_EQ(std::string{error.what()}, "interrupted: nothing of 'x' is taken in");
+        }
+        EXPECT_EQ(asked, 2);
+        EXPECT_EQ(exported(store), before);
+        EXPECT_TRUE(store.check().empty());
+        EXPECT_EQ(store.row_counts().at("import_log"), 0);
+        const TakenIn whole = take_in_bytes(store, bytes, "x", {.ops = &shared_ops(), .stopped = [] { return false; }});
+        EXPECT_EQ(whole.rows, records.size());
+        EXPECT_EQ(whole.refused, 0u);
+    }
+}
+
 TEST(Import, TakesASoundDatabaseAndSoundLinesAlike) {
     const std::vector<Record> records{shared_record(1024, 10), shared_record(1024, 10.1, "a", 1),
                                       shared_record(2048, 20, "b")};
@@ -264,7 +292,8 @@ TEST(Import, FiguresThatNoSearchLeavesAreRefused) {
          {"time_ns = 0", "time_ns = -5", "lo_ns = 11000", "hi_ns = 5", "samples = -1", "rank = 99", "max_err = 9e999",
           "verified = 3", "tuned_at = -1", "default_ns = 0", "time_ns = 9223372036854775807", "nvrtc_major = -1"})
         EXPECT_THAT(refusal_of(poisoned(std::string{"UPDATE record SET "} + column)),
-                    AnyOf(HasSubstr("outside"), HasSubstr("below zero"), HasSubstr("before 1970"), HasSubstr("no word of ours")))
+                    AnyOf(HasSubstr("outside"), HasSubstr("below zero"), HasSubstr("before 1970"),
+                          HasSubstr("no word of ours")))
             << column;
     for (const auto& [from, to] : {std::pair{"\"rank\":0", "\"rank\":-1"},
                                    {"\"rank\":0", "\"rank\":1e3"},

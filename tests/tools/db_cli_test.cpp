@@ -2,9 +2,14 @@
 // Method: a search on a made-up GPU fills the first one.
 #include <sqlite3.h>
 
+#include <chrono>
+#include <optional>
+#include <thread>
+
 #include "cache/store/entities.h"
 #include "cache/store/shared_rows.h"
 #include "cache/store/store.h"
+#include "cache/store/writer_lock.h"
 #include "tests/tools/command_line.h"
 
 namespace autotune {
@@ -89,6 +94,37 @@ TEST_F(DbCommandLine, ARefusedRowIsNamedWithItsReasonAndAllRefusedEndsWithTwo) {
     const Answer r = run("db import bad.jsonl --db a/tune.db");
     EXPECT_EQ(r.code, 2) << r.out;
     EXPECT_NE(r.out.find("refused: bad.jsonl record 1 of 'softmax': "), std::string::npos) << r.out;
+}
+
+// Goal: Ctrl-C ends an import with nothing taken in, one message and the documented code.
+// Method: the test holds the writers' lock, so the signal meets an import that has read its file and put no row.
+TEST_F(DbCommandLine, AnImportThatIsInterruptedTakesNothingIn) {
+    ASSERT_EQ(run("db import all.jsonl --db a/tune.db").code, 0);
+    ASSERT_EQ(run("db revert-import 1 --db a/tune.db").code, 0);
+    for (const std::string command : {"import all.jsonl --db", "merge all.jsonl --into"}) {
+        Answer r;
+        {
+            WriterLock lock{folder / "a/tune.db"};
+            std::optional<WriterTurn> turn{std::in_place, lock, std::chrono::seconds{10}};
+            ASSERT_TRUE(turn->held());
+            std::thread importing{[&] {
+                // The signal may come once it is caught: bit 1 of the mask.
+                r = shell("'" AUTOTUNE_BINARY_DIR "/bin/autotune' db " + command +
+                          " a/tune.db & pid=$!; until grep -q 'SigCgt:.*[2367abef]$' /proc/$pid/status; do sleep 0.01; "
+                          "done; kill -INT $pid; touch told; wait $pid");
+            }};
+            while (!std::filesystem::exists(folder / "told")) std::this_thread::sleep_for(std::chrono::milliseconds{5});
+            std::filesystem::remove(folder / "told");
+            turn.reset();
+            importing.join();
+        }
+        EXPECT_EQ(r.code, 130) << command << r.out << r.err;
+        EXPECT_EQ(r.err, "error: interrupted: nothing of 'all.jsonl' is taken in\nhelp: give the same command again\n");
+        EXPECT_EQ(run("db export --db a/tune.db").out, "") << command;
+        EXPECT_EQ(run("db check --db a/tune.db").code, 0) << command;
+    }
+    EXPECT_EQ(run("db import all.jsonl --db a/tune.db").code, 0);
+    EXPECT_NE(run("db export --db a/tune.db").out, "");
 }
 
 TEST_F(DbCommandLine, AnImportIsListedAndReverted) {
