@@ -45,6 +45,7 @@ int run_db_prune(const PruneFlags& flags, const Request& given, Console& console
         console.result("nothing is stored yet");
         console.json_line(json_event("db_prune", {{"dry_run", flags.dry_run},
                                                   {"records", 0},
+                                                  {"waiting", 0},
                                                   {"trials", 0},
                                                   {"negatives", 0},
                                                   {"runs", 0},
@@ -60,10 +61,14 @@ int run_db_prune(const PruneFlags& flags, const Request& given, Console& console
     console.result(fmt::format(
         "{}: {}, {}, {}", flags.dry_run ? "would go" : "removed", format_count(gone.records, "record", "records"),
         format_count(gone.trials, "trial", "trials"), format_count(gone.negatives, "refusal", "refusals")));
+    if (gone.waiting > 0)
+        console.result(fmt::format("and beside other records: {}",
+                                   format_count(gone.waiting, "record that waits", "records that wait")));
     console.result(fmt::format("and what they alone needed: {}, {}", format_count(gone.runs, "search", "searches"),
                                format_count(gone.configs, "config", "configs")));
     console.json_line(json_event("db_prune", {{"dry_run", flags.dry_run},
                                               {"records", gone.records},
+                                              {"waiting", gone.waiting},
                                               {"trials", gone.trials},
                                               {"negatives", gone.negatives},
                                               {"runs", gone.runs},

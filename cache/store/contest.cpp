@@ -136,6 +136,16 @@ bool Contest::remove(const RecordKey& key) {
     return !rows.empty() || db_.changes() > 0;
 }
 
+bool Contest::remove_waiting(const RecordKey& key, std::int64_t import) {
+    static const std::string sql = fmt::format("{} AND import = ?{}", SeatSql<RecordSeats>::clear(true),
+                                               static_cast<int>(RecordSeats::key_size) + 1);
+    Query query = db_.query(sql);
+    RecordSeats::bind_key(query, key);
+    query.bind_at(static_cast<int>(RecordSeats::key_size) + 1, import);
+    query.run();
+    return db_.changes() > 0;
+}
+
 template <class Key>
 void Contest::end_own(const std::vector<Key>& keys) {
     for (const Key& key : keys) {

@@ -35,6 +35,8 @@ public:
 
     /// Removes the row that stands, and the next best stands; false: there was none.
     bool remove(const RecordKey& key);
+    /// Removes the row of that bringer which waits beside; false: there was none.
+    bool remove_waiting(const RecordKey& key, std::int64_t import);
     /// Removes what a search puts an end to: what is here of this store's own. What imports brought stays.
     void make_room(const std::vector<RecordKey>& keys);
     void make_room(const std::vector<PredictionKey>& keys);

@@ -63,28 +63,41 @@ bool takes(const PruneRules& rules, bool named, bool old) {
 }
 
 struct DoomedRecords {
-    std::vector<RecordKey> named;    ///< by a rule
-    std::vector<RecordKey> damaged;  ///< their keys may be, too
+    std::vector<RecordKey> named;                             ///< by a rule
+    std::vector<RecordKey> damaged;                           ///< their keys may be, too
+    std::vector<std::pair<RecordKey, std::int64_t>> waiting;  ///< with who brought them; by a rule
 };
 DoomedRecords doomed_records(Database& tune, const PruneRules& rules, const Today& today, std::int64_t before) {
     DoomedRecords doomed;
+    const auto is_named = [&](const RecordView& view) {
+        const bool stale = rules.stale && !view.stale.empty() && is_known(today, view.source->op);
+        return takes(rules, stale, view.tuned_at < before);
+    };
     scan_records(
         tune, {.with_problem = false}, today,
         [&](const RecordView& view) {
-            const bool stale = rules.stale && !view.stale.empty() && is_known(today, view.source->op);
-            if (takes(rules, stale, view.tuned_at < before)) doomed.named.push_back(view.id);
+            if (is_named(view)) doomed.named.push_back(view.id);
         },
         [&](const RecordKey& key) { doomed.damaged.push_back(key); });
+    scan_records(
+        tune, {.with_problem = false}, today,
+        [&](const RecordView& view) {
+            if (is_named(view)) doomed.waiting.emplace_back(view.id, view.import);
+        },
+        [](const RecordKey&) {}, Seat::beside);
     return doomed;
 }
 
 /// In the place of a removed row the next of its key may stand, and be doomed as well. A damaged key may lead to a
 /// sound row, which stays, or to none.
 void remove_records(Store::Impl& impl, const PruneRules& rules, const Today& today, std::int64_t before, Pruned& out) {
-    out.records = 0;
+    out.records = out.waiting = 0;
     for (;;) {
         const DoomedRecords doomed = doomed_records(impl.tune(), rules, today, before);
         std::size_t removed = 0;
+        // First, so that none of them stands for a moment.
+        for (const auto& [key, import] : doomed.waiting)
+            out.waiting += Contest{impl.tune()}.remove_waiting(key, import) ? 1 : 0;
         for (const RecordKey& key : doomed.named) removed += impl.remove(key) ? 1 : 0;
         for (const RecordKey& key : doomed.damaged) removed += impl.remove_if_damaged(key) ? 1 : 0;
         out.records += removed;

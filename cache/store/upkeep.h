@@ -31,17 +31,19 @@ struct Statistics {
     std::vector<StoredGroup> groups{};  ///< by op, then device
 };
 
-/// What goes, each member for itself; nothing by default.
+/// What goes, each member for itself; nothing by default. A record that waits beside a better one goes by the same
+/// rules as one that stands: what an import brought and nobody has timed here is as stale and as old as what was.
 struct PruneRules {
     bool trials = false;  ///< the outcomes of ended searches: a new search tries their configs again
     bool stale = false;   ///< records of ops that are loaded and whose sources, space or compiler are others today
-    /// From before this many seconds ago: of what the other two name, or, alone, all records and outcomes. What is dated
-    /// in the future stays.
+    /// From before this many seconds ago: of what the other two name, or, alone, all records and outcomes. What is
+    /// dated in the future stays.
     std::optional<std::int64_t> older_than{};
 };
 
 struct Pruned {
     std::size_t records = 0, trials = 0;
+    std::size_t waiting = 0;            ///< records that waited beside others
     std::size_t not_removed = 0;        ///< damaged records that no key leads to: salvage() leaves them out
     std::size_t negatives = 0;          ///< refusals of templates that are gone: they go with any rule
     std::size_t runs = 0, configs = 0;  ///< that nothing speaks of any more
@@ -84,8 +86,9 @@ private:
 /// prediction's part and trial; empty: sound. Throws Error{usage} when there is none or it is not ours.
 std::vector<std::string> faults_of(const std::filesystem::path& database);
 
-/// Copies what can be read of a broken database, with the trials beside it, into a new one; the broken one is only
-/// read. Throws Error{usage} when `to` exists or `from` is none of ours, Error{store} when `to` cannot be written.
+/// Copies what can be read of a broken database, with the trials beside it, into a new one, which is there when all of
+/// it is; the broken one is only read. Throws Error{usage} when `to` exists or `from` is none of ours, Error{store}
+/// when `to` cannot be written.
 Salvaged salvage(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace autotune

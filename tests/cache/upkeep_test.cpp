@@ -206,6 +206,45 @@ TEST_F(UpkeepOfAFile, PruningStaleRecordsTakesWhatOnlyTheyNeeded) {
     EXPECT_EQ(faults_of(path()), std::vector<std::string>{});
 }
 
+/// The two records that an import brought 90 days ago wait behind those of a search of today.
+const char* const as_imported =
+    "INSERT INTO import_log VALUES (7, '', '', 0, 'import', 2, 2, '{}'); INSERT INTO record_beside SELECT * FROM "
+    "record; "
+    "UPDATE record_beside SET import = 7; DELETE FROM record; UPDATE run SET import = 7";
+
+TEST_F(UpkeepOfAFile, WhatWaitsBehindARecordOfHereGoesForItsAgeAlone) {
+    searched(1, today_s - 90 * day_s);
+    change(path(), as_imported);
+    searched(1);
+    ASSERT_EQ(count("record"), 2u);
+    const PruneRules rules{.older_than = 30 * day_s};
+    for (const bool dry_run : {true, false}) {
+        Store store = open();
+        const Pruned gone = Upkeep{store}.prune(rules, today(), dry_run);
+        EXPECT_EQ(gone.waiting, 2u) << dry_run;
+        EXPECT_EQ(gone.records, 0u) << dry_run;
+        EXPECT_EQ(gone.runs, 1u) << dry_run;
+        std::size_t waiting = 0;
+        store.scan({.waiting = true}, today(), [&](const RecordView&) { ++waiting; });
+        EXPECT_EQ(waiting, dry_run ? 2u : 0u);
+    }
+    EXPECT_EQ(count("record"), 2u);
+    EXPECT_EQ(count("import_log"), 1u) << "what was imported is told on";
+    EXPECT_TRUE(faults_of(path()).empty());
+}
+
+TEST_F(UpkeepOfAFile, WhatWaitsAndIsStaleGoesAndWhatIsFreshStays) {
+    searched(1, today_s - 90 * day_s);
+    change(path(), as_imported);
+    searched(1);
+    Store store = open();
+    EXPECT_EQ(Upkeep{store}.prune({.stale = true}, today(), false).waiting, 0u);
+    const Pruned gone = Upkeep{store}.prune({.stale = true}, changed_sources(), false);
+    EXPECT_EQ(gone.waiting, 2u);
+    EXPECT_EQ(gone.records, 2u);
+    EXPECT_EQ(count("record"), 0u);
+}
+
 TEST_F(UpkeepOfAFile, RecordsOfAnOpThatIsNotLoadedAreNotTakenForStale) {
     searched(1024);
     Store store = open();
