@@ -97,11 +97,21 @@ void Query::bind_pointer(int index, void* pointer, const char* type) {
     require(connection_, sqlite3_bind_pointer(statement_, index, pointer, type, nullptr));
 }
 
+namespace {
+
+/// SQLite has meanings of its own for some names, such as ":memory:" and "file:x", and for none that begins with a
+/// folder.
+std::filesystem::path name_of_a_file(const std::filesystem::path& path) {
+    return path.is_absolute() ? path : "." / path;
+}
+
+}  // namespace
+
 Database Database::open(const std::filesystem::path& path, Access access, std::chrono::milliseconds patience) {
     const int flags = (access == Access::write ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX;
     sqlite3* connection = nullptr;
-    const int code =
-        sqlite3_open_v2(path.c_str(), &connection, flags, access == Access::write ? writers_vfs() : nullptr);
+    const int code = sqlite3_open_v2(name_of_a_file(path).c_str(), &connection, flags,
+                                     access == Access::write ? writers_vfs() : nullptr);
     Database database{guarded(connection)};
     if (code != SQLITE_OK) fail(connection, code);
     sqlite3_extended_result_codes(connection, 1);
@@ -132,7 +142,8 @@ Database Database::open_immutable(const std::filesystem::path& path) {
 
 Database Database::open_damaged(const std::filesystem::path& path) {
     sqlite3* connection = nullptr;
-    const int code = sqlite3_open_v2(path.c_str(), &connection, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
+    const int code =
+        sqlite3_open_v2(name_of_a_file(path).c_str(), &connection, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
     Database database{guarded(connection, false)};  // a defensive one has no writable_schema
     if (code != SQLITE_OK) fail(connection, code);
     sqlite3_extended_result_codes(connection, 1);
@@ -176,7 +187,10 @@ Database& Database::operator=(Database&& other) noexcept {
 
 Database::~Database() {
     for (const auto& [sql, statement] : statements_) sqlite3_finalize(statement);
+    const char* const file = connection_ ? sqlite3_db_filename(connection_, "main") : nullptr;
+    const std::string journal = file && *file ? std::string{file} + "-journal" : std::string{};
     sqlite3_close(connection_);
+    if (!journal.empty()) forget_journal(journal.c_str());
 }
 
 void Database::execute(const char* sql) {

@@ -259,8 +259,8 @@ private:
                                     ? fmt::format("the disk of '{}' is full", shown(out_.path.parent_path()))
                                     : fmt::format("'{}' is not writable", shown(out_.path.parent_path()));
         if (out_.own_place) return fall_back(why);
-        throw Error{Error::Kind::usage, fmt::format("the database '{}' cannot be made: {}", name(), why),
-                    "name another place with --db"};
+        throw Error{created == Created::disk_full ? Error::Kind::store : Error::Kind::usage,
+                    fmt::format("the database '{}' cannot be made: {}", name(), why), "name another place with --db"};
     }
 
     Opened present(const FileProbe& found) {

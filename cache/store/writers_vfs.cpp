@@ -66,6 +66,11 @@ public:
         return true;
     }
 
+    void forget(const char* path) {
+        const std::scoped_lock lock{mutex_};
+        if (const auto found = files_.find(std::string_view{path}); found != files_.end()) files_.erase(found);
+    }
+
 private:
     static constexpr std::size_t most_kept = 32;
     std::mutex mutex_;
@@ -98,6 +103,14 @@ int open_through(sqlite3_vfs*, const char* name, sqlite3_file* file, int flags, 
 }
 
 }  // namespace
+
+void forget_journal(const char* path) noexcept {
+    try {
+        the_writers_vfs().synced.forget(path);
+    } catch (...) {
+        // It is one descriptor, and goes when others come.
+    }
+}
 
 const char* writers_vfs() noexcept {
     static const bool registered = [] {

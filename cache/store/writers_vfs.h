@@ -9,5 +9,9 @@ namespace autotune {
 /// is on the disk already: a commit then waits for two syncs of the three.
 const char* writers_vfs() noexcept;
 
+/// Gives up the journal of that path, which is kept open while its name is known to be on the disk: nobody here writes
+/// it any more. Another connection of this process that does syncs the folder once again.
+void forget_journal(const char* path) noexcept;
+
 }  // namespace autotune
 #endif

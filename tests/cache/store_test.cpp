@@ -20,6 +20,20 @@ namespace {
 
 using namespace samples;
 
+// SQLite takes such a name for a database in memory or for a URI.
+TEST(Store, ANameThatMeansSomethingToSqliteIsThatOfAFile) {
+    const Folder folder;
+    const std::filesystem::path before = std::filesystem::current_path();
+    std::filesystem::current_path(folder.path());
+    for (const char* name :
+         {":memory:", "memory:", "file:x.db", "file:x.db?mode=memory", "it's \"so\" %41#?.db", "new\nline \xc3\xbc"}) {
+        EXPECT_EQ(Store::open({.path = name}).put(std::vector{record(1, 50.0)}), 1u) << name;
+        EXPECT_TRUE(std::filesystem::is_regular_file(name)) << name;
+        EXPECT_EQ(Store::open({.path = name, .mode = Store::Mode::read}).records({}, today()).size(), 1u) << name;
+    }
+    std::filesystem::current_path(before);
+}
+
 TEST(Store, KeepsTheWinnerWithItsProvenance) {
     Store store = Store::in_memory();
     const RunSummary summary = search(store, start(), {{config(256, 4), 50.0}, {config(128, 4), 60.0}});

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "cache/store/database.h"
 #include "tests/cache/samples.h"
@@ -101,6 +102,40 @@ TEST_F(WritersVfs, AnotherJournalOfTheNameIsSyncedOnce) {
     EXPECT_EQ(folders_synced, 0) << "the folder is synced before SQLite opens the journal, and once";
     EXPECT_EQ(file.integer_of("SELECT count(*) FROM t"), 3);
     EXPECT_EQ(std::filesystem::file_size(elsewhere), 0u) << "the journal of that name is the one that is written";
+}
+
+std::size_t descriptors() {
+    const std::filesystem::directory_iterator open{"/proc/self/fd"};
+    return static_cast<std::size_t>(std::distance(begin(open), end(open)));
+}
+
+TEST_F(WritersVfs, NoFileStaysOpenAfterAStoreIsClosed) {
+    Store::open({.path = folder_ / "first" / "tune.db"}).put(std::vector{record(1, 50.0)});
+    const std::size_t before = descriptors();
+    for (int i = 0; i < 40; ++i) {
+        const std::filesystem::path path = folder_ / std::to_string(i) / "tune.db";
+        {
+            Store store = Store::open({.path = path});
+            search(store, start(1), {{config(256, 4), 50.0}});  // writes to both files
+            Store second = Store::open({.path = path});
+            second.put(std::vector{record(2, 50.0)});
+        }
+        Store::open({.path = path, .mode = Store::Mode::read}).records({}, today());
+    }
+    for (int i = 0; i < 1000; ++i) {
+        Store memory = Store::in_memory();
+        if (i % 100 == 0) memory.put(std::vector{record(1, 50.0)});
+    }
+    EXPECT_EQ(descriptors(), before);
+}
+
+TEST_F(WritersVfs, AConnectionWritesOnAfterAnotherOfItsFileWasClosed) {
+    Database file = open();
+    file.execute("INSERT INTO t VALUES (1)");
+    { open().execute("INSERT INTO t VALUES (2)"); }
+    file.execute("INSERT INTO t VALUES (3)");
+    EXPECT_EQ(file.integer_of("SELECT count(*) FROM t"), 3);
+    EXPECT_EQ(file.text_of("PRAGMA integrity_check"), "ok");
 }
 
 TEST_F(WritersVfs, TransactionsRollBackAndHotJournalsAreRolledIn) {
