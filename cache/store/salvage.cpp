@@ -1,7 +1,12 @@
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <map>
 #include <set>
 #include <utility>
@@ -409,6 +414,57 @@ private:
     std::map<std::int64_t, std::int64_t> sources_;         ///< ids of the new file by those of the broken one
 };
 
+/// A database and its trials under their own names in a folder beside their place: they come there whole or not at all.
+class FilesInMaking {
+public:
+    explicit FilesInMaking(const fs::path& to)
+        : to_{to}, folder_{fmt::format("{}.new-{}-{}", to.string(), ::getpid(), random_uuid().substr(0, 8))} {}
+    FilesInMaking(const FilesInMaking&) = delete;
+    FilesInMaking& operator=(const FilesInMaking&) = delete;
+    ~FilesInMaking() {
+        std::error_code error;
+        fs::remove_all(folder_, error);
+    }
+
+    fs::path database() const { return folder_ / to_.filename(); }
+
+    /// The trials first: who sees the database finds them beside it.
+    void put_in_place() const {
+        move(trials_path(database()), trials_path(to_));
+        try {
+            move(database(), to_);
+        } catch (const Error&) {
+            ::unlink(trials_path(to_).c_str());
+            throw;
+        }
+    }
+
+    /// A failure in the folder as one of the place.
+    Error told_of_target(const Error& failure) const {
+        std::string message = failure.what();
+        const auto tell = [&](const std::string& folder, const std::string& place) {
+            for (std::size_t at = 0; (at = message.find(folder, at)) != std::string::npos; at += place.size())
+                message.replace(at, folder.size(), place);
+        };
+        const fs::path place = to_.parent_path();
+        tell(shown(folder_ / to_.filename()), shown(to_));
+        tell(shown(folder_), place.empty() ? "." : shown(place));
+        return Error{failure.kind(), message, "free some space, or name another place", failure.where()};
+    }
+
+private:
+    static void move(const fs::path& from, const fs::path& to) {
+        if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return;
+        // A file system that knows no such renaming.
+        std::error_code error;
+        if (errno == EINVAL && !fs::exists(to, error) && ::rename(from.c_str(), to.c_str()) == 0) return;
+        throw Error{Error::Kind::store, fmt::format("'{}' cannot be made: {}", shown(to), std::strerror(errno)),
+                    "name a new file"};
+    }
+
+    const fs::path to_, folder_;
+};
+
 std::optional<Database> trials_beside(const fs::path& from) {
     try {
         Database trials = open_broken(trials_path(from));
@@ -432,11 +488,32 @@ Salvaged salvage(const fs::path& from, const fs::path& to) {
                     fmt::format("'{}' is {}", shown(from),
                                 kind == FileKind::newer ? "of a newer autotune" : "no autotune database"),
                     "name a broken database of this version"};
+    if (fs::exists(trials_path(to), error))
+        throw Error{Error::Kind::usage, fmt::format("'{}' is there already", shown(trials_path(to))),
+                    "name a new file"};
+    if (!to.has_filename())
+        throw Error{Error::Kind::usage, fmt::format("'{}' names a folder", shown(to)), "name a new file"};
+    if (const auto why = shared_folders_are_allowed() ? std::nullopt : untrusted(to))
+        throw Error{
+            Error::Kind::usage,
+            fmt::format("no database is made there: {}, and whoever can write there can run code here", why->why),
+            fmt::format("{}, or set AUTOTUNE_ALLOW_SHARED=1 where all who can are trusted", why->remedy)};
     try {
         Database broken = open_broken(from);
         std::optional<Database> trials = trials_beside(from);
-        Store store = Store::open({.path = to});
-        return Upkeep::copy_readable(broken, trials ? &*trials : nullptr, store);
+        const FilesInMaking making{to};
+        Salvaged salvaged;
+        try {
+            Store store = Store::open({.path = making.database()});
+            if (store.path().empty() || store.state().starts_with("spool"))
+                throw Error{Error::Kind::store, fmt::format("'{}' cannot be written: {}", shown(to), store.state()),
+                            "name a file on a local disk"};
+            salvaged = Upkeep::copy_readable(broken, trials ? &*trials : nullptr, store);
+        } catch (const Error& failure) {
+            throw making.told_of_target(failure);
+        }
+        making.put_in_place();
+        return salvaged;
     } catch (const DatabaseFailure& failure) {
         throw Error{Error::Kind::store, fmt::format("nothing of '{}' can be read: {}", shown(from), failure.what())};
     }

@@ -11,12 +11,14 @@ class FullDisk : public CommandLine {
 protected:
     Answer tune_with_room(long bytes, const std::string& what = "cache", const std::string& more = {},
                           const std::string& variables = {}) const {
-        // A sanitizer wants to be the first library; this one is in front of it on purpose.
         return scripted("tune softmax rows=64,cols=4096,dtype=f32 --budget 40 " + more,
-                        variables +
-                            " ASAN_OPTIONS=verify_asan_link_order=0 LD_PRELOAD='" AUTOTUNE_BINARY_DIR
-                            "/bin/libfull_disk.so' FULL_DISK='" +
-                            (folder / what).string() + "' FULL_DISK_BYTES=" + std::to_string(bytes));
+                        variables + full_disk(what, bytes));
+    }
+    std::string full_disk(const std::string& what, long bytes) const {
+        // A sanitizer wants to be the first library; this one is in front of it on purpose.
+        return " ASAN_OPTIONS=verify_asan_link_order=0 LD_PRELOAD='" AUTOTUNE_BINARY_DIR
+               "/bin/libfull_disk.so' FULL_DISK='" +
+               (folder / what).string() + "' FULL_DISK_BYTES=" + std::to_string(bytes);
     }
     static std::size_t messages(const Answer& answer) {
         std::size_t count = 0;
@@ -86,6 +88,37 @@ TEST_F(FullDisk, OutcomesRefusedBeforeSomebodyMadeRoomAreCountedInOneWarning) {
     EXPECT_NE(r.err.find("of this run are not stored"), std::string::npos) << r.err;
     EXPECT_NE(r.err.find("trials.db' could not grow: the disk is full"), std::string::npos) << r.err;
     EXPECT_EQ(store().records({.op = "softmax", .winners_only = true}, {}).size(), 1u);
+}
+
+TEST_F(FullDisk, ASalvageThatFindsNoRoomLeavesNothingAndSaysSoOnce) {
+    for (const char* rows : {"1", "2", "3"})
+        ASSERT_EQ(scripted("tune softmax rows=" + std::string{rows} + ",cols=4096,dtype=f32 --budget 20").code, 0);
+    const std::size_t records = store().records({}, {}).size();
+    bool refused = false, salvaged = false;
+    for (long room = 0; room < 2'000'000; room = room * 3 / 2 + 10'000) {
+        const Answer r = scripted("db salvage cache/1/tune.db new.db", full_disk("new.db", room));
+        std::vector<std::string> made;
+        for (const auto& entry : std::filesystem::directory_iterator{folder})
+            if (const std::string name = entry.path().filename(); name.starts_with("new")) made.push_back(name);
+        std::ranges::sort(made);
+        if (r.code == 0) {
+            salvaged = true;
+            EXPECT_EQ(made, (std::vector<std::string>{"new.db", "new.trials.db"})) << room;
+            const Store whole = Store::open({.path = folder / "new.db", .mode = Store::Mode::read});
+            EXPECT_EQ(whole.records({}, {}).size(), records) << room;
+            EXPECT_TRUE(whole.check().empty()) << room;
+            for (const std::string& name : made) std::filesystem::remove(folder / name);
+        } else {
+            refused = true;
+            EXPECT_EQ(r.code, 5) << room << r.err;
+            EXPECT_EQ(messages(r), 1u) << room << "\n" << r.err;
+            EXPECT_NE(r.err.find("is full"), std::string::npos) << room << "\n" << r.err;
+            EXPECT_EQ(r.err.find(".new-"), std::string::npos) << room << "\n" << r.err;
+            EXPECT_TRUE(made.empty()) << room << ' ' << made.front();
+        }
+    }
+    EXPECT_TRUE(refused);
+    EXPECT_TRUE(salvaged);
 }
 
 TEST_F(FullDisk, JsonSaysThatTheResultIsNotStored) {
