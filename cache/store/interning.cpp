@@ -29,9 +29,32 @@ struct RunRow {
     std::int32_t crc = 0;
     std::size_t number = 0;  ///< of its run among those to be put
     std::int64_t setting = 0, started = 0, ended = 0, seed = 0;
-    ProblemRef problem{};
+    const ProblemRef* problem = nullptr;
     double power_w = 0, temperature_max = 0;
 };
+
+/// That of their tree, in which neighbours share a page. Of equal ones the first is put.
+std::vector<std::uint32_t> in_order_of_uuids(std::span<const NewRun> runs) {
+    struct Place {
+        std::uint64_t high = 0, low = 0;  ///< its halves, so that they order as its bytes do
+        std::uint32_t number = 0;
+        auto operator<=>(const Place&) const = default;
+    };
+    const auto half = [](const RunUuid& uuid, std::size_t from) {
+        std::uint64_t out = 0;
+        for (std::size_t i = from; i < from + 8; ++i) out = out << 8 | std::to_integer<std::uint64_t>(uuid[i]);
+        return out;
+    };
+    std::vector<Place> places;
+    places.reserve(runs.size());
+    for (const NewRun& run : runs)
+        places.push_back(
+            {.high = half(run.uuid, 0), .low = half(run.uuid, 8), .number = static_cast<std::uint32_t>(places.size())});
+    std::ranges::sort(places);
+    std::vector<std::uint32_t> numbers(places.size());
+    std::ranges::transform(places, numbers.begin(), &Place::number);
+    return numbers;
+}
 
 class FedRuns : public FedRows {
 public:
@@ -47,9 +70,9 @@ public:
             case 1:
                 return number(run.setting);
             case 2:
-                return number(run.problem.form);
+                return number(run.problem->form);
             case 3:
-                return give_value(to, run.problem.blob());
+                return give_value(to, run.problem->blob());
             case 4:
                 return number(run.started);
             case 5:
@@ -80,23 +103,19 @@ std::vector<std::size_t> put_runs(Database& database, std::span<const NewRun> ru
     if (runs.size() > FedRows::few) {
         std::vector<RunRow> rows;
         rows.reserve(runs.size());
-        for (const auto& [info, problem, uuid, setting] : runs)
+        for (const std::size_t i : in_order_of_uuids(runs)) {
+            const auto& [info, problem, uuid, setting] = runs[i];
             rows.push_back({.uuid = uuid,
                             .crc = short_crc(crc_of_run(uuid, *info, *problem, setting.crc)),
-                            .number = rows.size(),
+                            .number = i,
                             .setting = setting.id,
                             .started = info->started,
                             .ended = info->ended,
                             .seed = static_cast<std::int64_t>(info->seed),
-                            .problem = *problem,
+                            .problem = problem,
                             .power_w = info->power_w,
                             .temperature_max = info->temperature_max});
-        // In the order of their tree, in which neighbours share a page. Of equal
-        // ones the first is put.
-        std::ranges::sort(rows, [](const RunRow& a, const RunRow& b) {
-            const int way = std::memcmp(a.uuid.data(), b.uuid.data(), a.uuid.size());
-            return way != 0 ? way < 0 : a.number < b.number;
-        });
+        }
         for (const std::size_t i : feed(database, sql, FedRuns{rows, import})) met.push_back(rows[i].number);
         std::ranges::sort(met);
         return met;
@@ -112,6 +131,7 @@ std::vector<std::size_t> put_runs(Database& database, std::span<const NewRun> ru
 }
 
 SharedRow Interning::device(const DeviceIdentity& device) {
+    if (last_device_ && last_device_->fp == device.fp) return last_device_->row;
     const auto [at, is_new] = devices_.try_emplace(device.fp);
     if (is_new) {
         at->second = {.id = intern(database_, device), .crc = crc32(device.fp)};
@@ -119,6 +139,7 @@ SharedRow Interning::device(const DeviceIdentity& device) {
         if (!told) describe(database_, at->second.id, device);
         if (import_ == 0) claim(database_, at->second.id);
     }
+    last_device_ = {.fp = device.fp, .row = at->second};
     return at->second;
 }
 
@@ -132,6 +153,11 @@ SharedRow Interning::environment(const Environment& environment) {
 }
 
 SharedRow Interning::source(const TemplateIdentity& source) {
+    const auto same = [&](const TemplateIdentity& last) {
+        return last.source_hash == source.source_hash && last.space_hash == source.space_hash &&
+               last.variant == source.variant && last.op == source.op && last.abi == source.abi;
+    };
+    if (last_source_ && same(last_source_->source)) return last_source_->row;
     name_.assign(source.op).append(1, '\0').append(source.variant).append(1, '\0');
     name_.append(source.source_hash).append(1, '\0').append(source.space_hash).append(1, '\0');
     name_.append(reinterpret_cast<const char*>(&source.abi), sizeof source.abi);
@@ -140,6 +166,7 @@ SharedRow Interning::source(const TemplateIdentity& source) {
         at->second = {.id = intern(database_, source), .crc = crc32(source.hash())};
         mend(database_, at->second.id, source);
     }
+    last_source_ = {.source = source, .row = at->second};
     return at->second;
 }
 
@@ -205,30 +232,21 @@ SharedRow Interning::setting(const Record& record) {
     return last_.row;
 }
 
-void Interning::make_own(const RunUuid& uuid) {
-    if (import_ == 0)
-        database_.query("UPDATE run SET import = 0 WHERE uuid = ? AND import <> 0")
-            .bind(std::span<const std::byte>{uuid})
-            .run();
+Interning::Run Interning::run(const Record& record) {
+    if (!last_run_ || last_run_->uuid != record.run.uuid) {
+        const RunUuid uuid = run_uuid(record.run.uuid);
+        last_run_ = {.uuid = record.run.uuid, .run = {.uuid = uuid, .crc = crc_of(uuid)}};
+    }
+    last_run_->run.setting = setting(record);
+    return last_run_->run;
 }
 
-std::vector<Interning::Run> Interning::runs(std::span<const Record> records, std::span<const Problem> problems) {
-    std::vector<NewRun> distinct;
-    std::vector<Run> out;
-    out.reserve(records.size());
-    for (std::size_t i = 0; i < records.size(); ++i) {
-        const Record& record = records[i];
-        const bool same = i > 0 && records[i - 1].run.uuid == record.run.uuid;
-        Run run = same ? out.back() : Run{.uuid = run_uuid(record.run.uuid)};
-        if (!same) run.crc = crc_of(run.uuid);
-        run.setting = setting(record);
-        out.push_back(run);
-        if (!same)
-            distinct.push_back(
-                {.info = &record.run, .problem = &problems[i].ref, .uuid = run.uuid, .setting = run.setting});
-    }
-    for (const std::size_t i : put_runs(database_, distinct, import_)) make_own(distinct[i].uuid);
-    return out;
+void Interning::put(std::span<const NewRun> runs) {
+    for (const std::size_t i : put_runs(database_, runs, import_))
+        if (import_ == 0)
+            database_.query("UPDATE run SET import = 0 WHERE uuid = ? AND import <> 0")
+                .bind(std::span<const std::byte>{runs[i].uuid})
+                .run();
 }
 
 }  // namespace autotune

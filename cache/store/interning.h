@@ -2,6 +2,7 @@
 #define AUTOTUNE_CACHE_STORE_INTERNING_H
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,13 +47,13 @@ public:
         std::uint32_t crc = 0;  ///< of CrcParts
         SharedRow setting{};
     };
-    /// One a record, whose problems these are: known by its uuid; made as the record says otherwise.
-    std::vector<Run> runs(std::span<const Record> records, std::span<const Problem> problems);
+    /// That of a record, as known by its uuid, before it is put.
+    Run run(const Record& record);
+    /// As put_runs(). Of those that are there, whose database it is brings them now: an import may have done so before.
+    void put(std::span<const NewRun> runs);
 
 private:
     SharedRow setting(const Record& record);
-    /// Whose database it is brings it now: an import may have done so before.
-    void make_own(const RunUuid& uuid);
 
     Database& database_;
     std::int64_t import_;
@@ -65,7 +66,22 @@ private:
     };
     std::vector<Form> forms_;
     std::size_t last_form_ = 0;
-    /// The setting of the last record, which mostly is the next one's too.
+    // What the last record said, which mostly is the next one's too.
+    struct LastDevice {
+        std::string fp{};
+        SharedRow row{};
+    };
+    std::optional<LastDevice> last_device_{};
+    struct LastSource {
+        TemplateIdentity source{};
+        SharedRow row{};
+    };
+    std::optional<LastSource> last_source_{};
+    struct LastRun {
+        std::string uuid{};
+        Run run{};
+    };
+    std::optional<LastRun> last_run_{};
     struct Last {
         bool any = false, predicted = false;
         std::int64_t device = 0, environment = 0;

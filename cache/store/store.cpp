@@ -217,56 +217,64 @@ bool is_here(Contest& contest, const Row& row, Put became) {
 
 /// Each row is the maximum of what competes for its key, so any order and any repetition end in the same rows.
 std::size_t Store::Impl::put_rows(std::span<const Record> records, std::int64_t import) {
-    constexpr std::size_t rows_at_once = 512;
     constexpr std::size_t runs_at_once = 1 << 14;  // of so many, several share a page of their tree
     Database& db = tune();
     Interning interned{db, import};
     Contest contest{db};
     std::size_t standing = 0;
     std::vector<RecordRow> rows;
-    std::vector<Interning::Problem> problems;
-    const auto put_waiting = [&] {
-        const std::vector<Put> became = contest.put(rows, import);
-        for (std::size_t i = 0; i < rows.size(); ++i) standing += is_here(contest, rows[i], became[i]) ? 1 : 0;
-        rows.clear();
-    };
+    std::vector<PredictionRow> predictions;
+    std::vector<NewRun> runs;
     for (; !records.empty(); records = records.subspan(std::min(records.size(), runs_at_once))) {
         const std::span<const Record> some = records.first(std::min(records.size(), runs_at_once));
-        problems.clear();
-        for (const Record& record : some) problems.push_back(interned.problem(record.problem));
-        const auto runs = interned.runs(some, problems);
-        for (std::size_t i = 0; i < some.size(); ++i) {
-            const Record& record = some[i];
-            const SharedRow device = interned.device(record.device), source = interned.source(record.source),
+        const auto predicted = static_cast<std::size_t>(std::ranges::count_if(some, &Record::predicted));
+        rows.clear();
+        predictions.clear();
+        runs.clear();
+        rows.reserve(some.size() - predicted);  // runs point to problems in these
+        predictions.reserve(predicted);
+        for (const Record& record : some) {
+            // A record lies in a score of places in memory, so all that it says is taken in one go.
+            Interning::Problem problem = interned.problem(record.problem);
+            const Interning::Run run = interned.run(record);
+            const SharedRow source = interned.source(record.source),
                             config = interned.config(record.source.op, record.config);
+            const ProblemRef* of = nullptr;
             if (record.predicted) {
-                const PredictionRow row{.key = {.model = model_of(record.device),
-                                                .source = source.id,
-                                                .problem = problems[i].ref,
-                                                .model_version = record.model_version,
-                                                .rank = record.rank},
-                                        .config = config.id,
-                                        .time_ns = nanoseconds(record.time_us),
-                                        .checked = record.verified != Verified::elsewhere,
-                                        .run = runs[i].uuid};
-                standing += is_here(contest, row, contest.put(row, import)) ? 1 : 0;
-                continue;
+                predictions.push_back({.key = {.model = model_of(record.device),
+                                               .source = source.id,
+                                               .problem = std::move(problem.ref),
+                                               .model_version = record.model_version,
+                                               .rank = record.rank},
+                                       .config = config.id,
+                                       .time_ns = nanoseconds(record.time_us),
+                                       .checked = record.verified != Verified::elsewhere,
+                                       .run = run.uuid});
+                of = &predictions.back().key.problem;
+            } else {
+                const SharedRow device = interned.device(record.device);
+                const CrcParts parts{.device = device.crc,
+                                     .source = source.crc,
+                                     .problem = problem.crc,
+                                     .config = config.crc,
+                                     .run = run.crc};
+                const RecordKey key{.device = device.id,
+                                    .source = source.id,
+                                    .problem = std::move(problem.ref),
+                                    .nvrtc_major = record.environment.nvrtc_major,
+                                    .nvrtc_minor = record.environment.nvrtc_minor,
+                                    .rank = record.rank};
+                rows.push_back(row_of(record, key, config.id, run, crc_of(record, parts)));
+                of = &rows.back().key.problem;
             }
-            const RecordKey key{.device = device.id,
-                                .source = source.id,
-                                .problem = problems[i].ref,
-                                .nvrtc_major = record.environment.nvrtc_major,
-                                .nvrtc_minor = record.environment.nvrtc_minor,
-                                .rank = record.rank};
-            const CrcParts parts{.device = device.crc,
-                                 .source = source.crc,
-                                 .problem = problems[i].crc,
-                                 .config = config.crc,
-                                 .run = runs[i].crc};
-            rows.push_back(row_of(record, key, config.id, runs[i], crc_of(record, parts)));
-            if (rows.size() == rows_at_once) put_waiting();
+            if (runs.empty() || runs.back().uuid != run.uuid)
+                runs.push_back({.info = &record.run, .problem = of, .uuid = run.uuid, .setting = run.setting});
         }
-        put_waiting();
+        interned.put(runs);
+        const std::vector<Put> became = contest.put(rows, import);
+        for (std::size_t i = 0; i < rows.size(); ++i) standing += is_here(contest, rows[i], became[i]) ? 1 : 0;
+        for (const PredictionRow& row : predictions)
+            standing += is_here(contest, row, contest.put(row, import)) ? 1 : 0;
     }
     return standing;
 }
