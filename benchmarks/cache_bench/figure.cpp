@@ -76,7 +76,8 @@ std::vector<Record> winners(std::int64_t count, bool own_runs) {
     records.reserve(static_cast<std::size_t>(count));
     for (std::int64_t n = 0; n < count; ++n) {
         records.push_back(samples::record(n, 50.0 + static_cast<double>(n % 7)));
-        if (!own_runs) records.back().run.uuid = records.front().run.uuid;
+        // As searches of here have them.
+        records.back().run.uuid = own_runs || n == 0 ? new_run_uuid(1'700'000'000) : records.front().run.uuid;
         records.back().config = samples::config(32 * (1 + n % 32), 1 << (n % 4));
     }
     return records;

@@ -137,7 +137,7 @@ void Intake::settle_device(Part<DeviceIdentity>& device) {
 RunInfo Intake::told_here(RunPart& run) const {
     RunInfo here = run.value;
     const bool was_local = here.origin == "local";
-    run.uuid = run_uuid(was_local && trust_ != Trust::own ? "import " + here.uuid : here.uuid);
+    run.uuid = was_local && trust_ != Trust::own ? uuid_of_imported(here.uuid) : run_uuid(here.uuid);
     if (!was_local || trust_ != Trust::own) {
         here.origin = "import";
         here.host_hash.clear();  // whose machine it was says nothing here

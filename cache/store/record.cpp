@@ -1,6 +1,7 @@
 #include "cache/store/record.h"
 
 #include <fmt/core.h>
+#include <sodium.h>
 
 #include <algorithm>
 #include <array>
@@ -43,18 +44,31 @@ std::optional<SearchEffort> search_effort_named(std::string_view name) noexcept 
 }
 
 RunUuid run_uuid(std::string_view text) {
+    // A value for each character; that of what is no digit has bits beyond a digit's.
+    static constexpr std::array<std::uint8_t, 256> values = [] {
+        std::array<std::uint8_t, 256> all{};
+        all.fill(0x80);
+        for (std::uint8_t i = 0; i < 16; ++i) all["0123456789abcdef"[i]] = i;
+        return all;
+    }();
     RunUuid uuid;
-    const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
-    const bool digits =
-        text.size() == 2 * uuid.size() && std::ranges::all_of(text, [&](char c) { return digit(c) >= 0; });
-    const std::string hash = digits ? std::string{} : sha256_hex(text);
-    if (!digits) text = hash;
-    for (std::size_t i = 0; i < uuid.size(); ++i)
-        uuid[i] = static_cast<std::byte>(digit(text[2 * i]) << 4 | digit(text[2 * i + 1]));
+    const auto take = [&](std::string_view digits) {
+        std::uint8_t seen = 0;
+        for (std::size_t i = 0; i < uuid.size(); ++i) {
+            const std::uint8_t high = values[static_cast<std::uint8_t>(digits[2 * i])],
+                               low = values[static_cast<std::uint8_t>(digits[2 * i + 1])];
+            seen |= high | low;
+            uuid[i] = static_cast<std::byte>(high << 4 | low);
+        }
+        return seen < 0x80;
+    };
+    if (text.size() != 2 * uuid.size() || !take(text)) take(sha256_hex(text));
     return uuid;
 }
 
 namespace {
+
+constexpr std::size_t days_size = 6;
 
 std::array<char, 2 * std::tuple_size_v<RunUuid>> digits_of(const RunUuid& uuid) noexcept {
     constexpr std::string_view digits = "0123456789abcdef";
@@ -71,6 +85,24 @@ std::array<char, 2 * std::tuple_size_v<RunUuid>> digits_of(const RunUuid& uuid) 
 std::string text_of(const RunUuid& uuid) {
     const auto text = digits_of(uuid);
     return {text.begin(), text.end()};
+}
+
+std::string new_run_uuid(std::int64_t started) {
+    RunUuid uuid;
+    randombytes_buf(uuid.data(), uuid.size());
+    auto days = static_cast<std::uint64_t>(std::max<std::int64_t>(0, started)) >> 22;
+    for (std::size_t i = days_size; i-- > 0; days >>= 8) uuid[i] = static_cast<std::byte>(days & 0xff);
+    return text_of(uuid);
+}
+
+RunUuid uuid_of_imported(std::string_view text) {
+    const RunUuid own = run_uuid(text);
+    RunUuid uuid = run_uuid(fmt::format("import {}", text));
+    // One without days, as runs had before there were any, has the name that earlier imports gave it.
+    const auto days = std::span{own}.first<days_size>();
+    if (std::ranges::all_of(days.first<days_size - 2>(), [](std::byte byte) { return byte == std::byte{0}; }))
+        std::ranges::copy(days, uuid.begin());
+    return uuid;
 }
 
 std::uint32_t crc_of(const RunUuid& uuid) noexcept {

@@ -83,9 +83,9 @@ SharedRow Store::Impl::setting_of(const ActiveRun& run) {
 RunId Store::begin_run(const RunStart& start) {
     ActiveRun run{.start = start};
     RunInfo& info = run.start.info;
-    info.uuid = info.uuid.empty() ? random_uuid() : text_of(run_uuid(info.uuid));
-    if (info.host_hash.empty()) info.host_hash = host_hash();
     if (info.started == 0) info.started = impl_->now();
+    info.uuid = info.uuid.empty() ? new_run_uuid(info.started) : text_of(run_uuid(info.uuid));
+    if (info.host_hash.empty()) info.host_hash = host_hash();
     try {
         fold_spools();  // what an earlier run could not store: whoever comes to write takes it along
     } catch (const Error&) {

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
+#include <string>
 
 #include "autotune/error.h"
 #include "cache/store/crc32.h"
@@ -212,8 +214,36 @@ TEST(Json, AProblemsTextIsThatOfItsJson) {
     fraction.json = "{\"x\":1.50}";
     ProblemIdentity flags = problem(11);
     flags.fields = {{"causal", true}, {"n", std::int64_t{-3}}};
-    for (const ProblemIdentity& one : {problem(), odd, words, bare, fraction, flags, aligned, exponent, ProblemIdentity{}})
+    for (const ProblemIdentity& one :
+         {problem(), odd, words, bare, fraction, flags, aligned, exponent, ProblemIdentity{}})
         EXPECT_EQ(problem_json_text(one), to_json(one).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+// Goal: runs are told apart, and most of what is the same in their names is at the front, where a file packs it away.
+TEST(RunUuid, NewOnesBeginWithTheirDaysAndDifferInTheRest) {
+    std::set<std::string> seen, ends;
+    for (int i = 0; i < 10'000; ++i) {
+        const std::string uuid = new_run_uuid(1'764'000'000 + i);
+        EXPECT_EQ(text_of(run_uuid(uuid)), uuid);
+        EXPECT_EQ(uuid.substr(0, 12), "0000000001a4") << uuid;
+        seen.insert(uuid);
+        ends.insert(uuid.substr(12, 10));
+    }
+    EXPECT_EQ(seen.size(), 10'000u);
+    EXPECT_EQ(ends.size(), 10'000u) << "40 random bits tell so few apart, but for once in 20,000 tests";
+    EXPECT_LT(new_run_uuid(0), new_run_uuid(1'764'000'000));
+    EXPECT_EQ(new_run_uuid(-5).substr(0, 12), "000000000000");
+}
+
+TEST(RunUuid, ThatOfAnImportedRunIsAnotherAndAlwaysTheSame) {
+    const std::string uuid = new_run_uuid(1'764'000'000), other = new_run_uuid(1'764'000'000);
+    const RunUuid imported = uuid_of_imported(uuid);
+    EXPECT_EQ(uuid_of_imported(uuid), imported);
+    EXPECT_NE(text_of(imported), uuid);
+    EXPECT_NE(uuid_of_imported(other), imported);
+    EXPECT_EQ(text_of(imported).substr(0, 12), uuid.substr(0, 12));
+    for (const std::string earlier : {"00000100000000000000000000000000", "a run"})
+        EXPECT_EQ(uuid_of_imported(earlier), run_uuid("import " + earlier)) << "as earlier imports named it";
 }
 
 }  // namespace
