@@ -54,8 +54,8 @@ private:
     static constexpr Tag no_tag = 0;
 
     /// Keys whose hashes begin alike, up to eight: all of its tags are compared at once, so that nothing hangs on the
-    /// order in which they came. What finds no room is in the next one.
-    struct Bucket {
+    /// order in which they came. What finds no room is in the next one. Each lies in one cache line.
+    struct alignas(64) Bucket {
         static constexpr std::size_t slots = 8, wanted = 5;
         using Tags = Tag __attribute__((vector_size(slots * sizeof(Tag))));
         using Halves = std::uint64_t __attribute__((vector_size(sizeof(Tags))));
