@@ -455,15 +455,30 @@ public:
 private:
     static void move(const fs::path& from, const fs::path& to) {
         if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return;
-        // A file system that knows no such renaming.
+        // A file system, a kernel or a sandbox that knows no such renaming.
+        int why = errno;
         std::error_code error;
-        if (errno == EINVAL && !fs::exists(to, error) && ::rename(from.c_str(), to.c_str()) == 0) return;
-        throw Error{Error::Kind::store, fmt::format("'{}' cannot be made: {}", shown(to), std::strerror(errno)),
+        if (why == EINVAL || why == ENOSYS) {
+            why = EEXIST;
+            if (!fs::exists(to, error)) {
+                if (::rename(from.c_str(), to.c_str()) == 0) return;
+                why = errno;
+            }
+        }
+        throw Error{Error::Kind::store, fmt::format("'{}' cannot be made: {}", shown(to), std::strerror(why)),
                     "name a new file"};
     }
 
     const fs::path to_, folder_;
 };
+
+/// All that was committed comes into the file itself: what a write-ahead log still holds when a database is closed is
+/// lost where there is no room for it, and nobody is told.
+void write_out(Database& database) {
+    Query checkpoint = database.query("PRAGMA wal_checkpoint(TRUNCATE)");
+    if (checkpoint.step() && checkpoint.integer(0) != 0)
+        throw DatabaseFailure{SQLITE_BUSY, "its write-ahead log could not be written out"};
+}
 
 std::optional<Database> trials_beside(const fs::path& from) {
     try {
@@ -524,7 +539,15 @@ Salvaged Upkeep::copy_readable(Database& from, Database* trials, Store& to) {
     const int schema = schema_of(from);
     std::optional<Database> lifted;
     if (schema > 0 && schema < schema_version) lifted.emplace(Lifting{from}.run(begun));
-    return Salvage{lifted ? *lifted : from, *to.impl_, begun}.run(trials);
+    const Salvaged salvaged = Salvage{lifted ? *lifted : from, *to.impl_, begun}.run(trials);
+    for (const bool in_trials : {false, true}) {
+        try {
+            write_out(in_trials ? to.impl_->trials() : to.impl_->tune());
+        } catch (const DatabaseFailure& failure) {
+            throw to.impl_->error_of(failure, "written", in_trials);
+        }
+    }
+    return salvaged;
 }
 
 }  // namespace autotune

@@ -1,6 +1,7 @@
 // Preloaded into a program, makes the disk full for it: after FULL_DISK_BYTES bytes, writes to files whose path begins
 // with FULL_DISK end with "No space left on device", as if a file system had no block left. After FULL_DISK_REFUSALS of
-// them somebody has made room.
+// them somebody has made room. SQLITE_VERSION_SAID=3051003 lets it believe in that version of SQLite, with which
+// databases get a write-ahead log.
 #include <dlfcn.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -51,6 +52,12 @@ Function real(const char* name) {
 }  // namespace
 
 extern "C" {
+
+__attribute__((visibility("default"))) int sqlite3_libversion_number() {
+    static const auto next = real<int (*)()>("sqlite3_libversion_number");
+    const char* said = std::getenv("SQLITE_VERSION_SAID");
+    return said ? std::atoi(said) : next();
+}
 
 __attribute__((visibility("default"))) ssize_t write(int file, const void* data, size_t bytes) {
     static const auto next = real<ssize_t (*)(int, const void*, size_t)>("write");
