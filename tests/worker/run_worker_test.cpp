@@ -205,6 +205,23 @@ TEST_F(RunWorkerTest, AStrayWriteOfALaterLaunchIsItsOwn) {
     EXPECT_TRUE(next.ok()) << next.reason;
 }
 
+// Method: nothing is timed, as where a winner is checked again, so that no later look finds it.
+TEST_F(RunWorkerTest, AStrayWriteOfTheSecondRunAloneIsFound) {
+    int launches = 0;
+    device.define(
+        "stray",
+        [&](const HostCall& call) {
+            scale(call, 0, rows * cols);
+            if (++launches == 2) call.pointer<unsigned char>(1)[rows * cols * 4] = 1;
+        },
+        20);
+    TrialTask task = trial("stray");
+    task.measure = false;
+    const Outcome outcome = worker.trial(task);
+    EXPECT_EQ(outcome.ending, Ending::out_of_bounds);
+    EXPECT_EQ(outcome.reason, "it writes outside of 'y', 1 bytes behind its last");
+}
+
 TEST_F(RunWorkerTest, AHopelesslySlowCandidateIsDropped) {
     TrialTask task = trial("good");
     task.plan.drop_above_us = 15;

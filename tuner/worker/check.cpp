@@ -151,6 +151,8 @@ std::optional<Outcome> check_again(Device& device, ProblemMemory& memory, Candid
                                    CheckResult& result, const Progress& progress) {
     memory.save_outputs(0);
     result.run_s = run_once(device, memory, candidate, second_poison, task.expect_s, progress).seconds();
+    if (std::optional<Outcome> outside = check_guards(device, memory, candidate)) return outside;
+    if (std::optional<Outcome> between = check_gaps(memory)) return between;
     if (task.candidate.deterministic) {
         const int differs = memory.differs_from_saved(0);
         result.twice = differs < 0;
