@@ -23,7 +23,13 @@ public:
         std::uint32_t first, number;  ///< of keys; by these they are ordered
     };
 
-    /// Rows are to be put for each key that repeats none; then comes done(). rows: how many there will be, at most.
+    /// Whether a table of these keys can say in 32 bits where each stands; only a hostile file has more.
+    static bool fits(const PackedKeys& keys, std::size_t rows) noexcept {
+        constexpr std::size_t head = 32;  // beside the parts, at most
+        return keys.count() * (keys.stride() + head) + rows * sizeof(SnapshotRow) <= ~std::uint32_t{0};
+    }
+    /// The keys fit. Rows are to be put for each key that repeats none; then comes done(). rows: how many there will
+    /// be, at most.
     RowTable(PackedKeys keys, std::size_t rows);
     /// Until done().
     std::span<const Repeat> repeats() const noexcept { return repeats_; }
@@ -43,7 +49,7 @@ public:
             if (!bucket.full()) return {};
         }
     }
-    /// Keys and what was put for them.
+    /// Keys and what was put for them: nothing was for a key that repeats another.
     std::span<const std::byte> key(std::uint32_t number) const noexcept { return keys_[number]; }
     std::span<const SnapshotRow> rows(std::uint32_t number) const noexcept { return rows_at(entry_of_[number]); }
     std::size_t bytes() const noexcept;

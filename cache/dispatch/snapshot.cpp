@@ -115,6 +115,11 @@ private:
         out_.table_of_size_.back() = number;
         std::size_t rows = 0;
         for (const Met& met : problems.met) rows += met.row_count;
+        if (!RowTable::fits(problems.keys, rows)) {
+            out_.table_of_size_.back() = no_table;
+            out_.complete_ = false;
+            return;
+        }
         RowTable& table = out_.tables_.emplace_back(std::move(problems.keys), rows);
         auto repeat = table.repeats().begin();
         for (std::uint32_t key = 0; key < problems.met.size(); ++key) {
