@@ -386,6 +386,7 @@ private:
         } catch (const Error& error) {
             if (error.kind() != Error::Kind::interrupted) throw;
             tuning_.interrupted = true;  // what was found is kept, unverified
+            tuning_.verification = {};   // of one that was struck out before
             return true;
         }
         if (!tuning_.verification.failure) return true;

@@ -217,18 +217,20 @@ std::filesystem::path find_worker(const std::filesystem::path& given) {
     }
     std::error_code ignored;
     std::string places;
+    std::filesystem::path not_runnable;
     for (const std::filesystem::path& start : {std::filesystem::canonical("/proc/self/exe", ignored), own_library()}) {
         if (start.empty()) continue;
         for (const char* folder : {".", "../libexec/autotune", "../../libexec/autotune", "../bin"}) {
             const std::filesystem::path path = (start.parent_path() / folder / "autotune-worker").lexically_normal();
             const std::string why = trouble(path);
             if (why.empty()) return path;
-            if (why == "may not be run")
-                throw Error{Error::Kind::device, fmt::format("the program '{}' may not be run", path.string()),
-                            fmt::format("chmod +x '{}'", path.string())};
+            if (why == "may not be run" && not_runnable.empty()) not_runnable = path;
             places += fmt::format("{}{}", places.empty() ? "" : ", ", path.string());
         }
     }
+    if (!not_runnable.empty())
+        throw Error{Error::Kind::device, fmt::format("the program '{}' may not be run", not_runnable.string()),
+                    fmt::format("chmod +x '{}'", not_runnable.string())};
     throw Error{Error::Kind::device,
                 fmt::format("the program autotune-worker, which compiles and runs kernels, was not found; looked at {}",
                             places),

@@ -37,10 +37,11 @@ Recheck::Turn Recheck::same_problem(const Config& config, int turn) const {
     const std::uint64_t seed = setting_.seed + 1 + static_cast<std::uint64_t>(turn);
     try {
         const Instance same = setting_.references.sized(
-            Instance::make(instance.op(), given_fields(instance), instance.limits(), binding_for(instance, turn)),
-            seed);
+            Instance::make(instance.op(), given_fields(instance), instance.limits(), binding_for(instance, turn)), seed,
+            setting_.waiter);
         if (!same.objection(config)) return {same, seed};
-    } catch (const Error&) {
+    } catch (const Error& error) {
+        if (error.kind() == Error::Kind::interrupted) throw;
     }
     const bool sized = std::ranges::any_of(instance.op().fields, &Field::from_inputs);
     return {instance, sized ? setting_.seed : seed};  // a generator's dims are those of its seed
@@ -53,9 +54,10 @@ std::vector<Recheck::Turn> Recheck::turns(const Config& config) const {
     for (const Instance& near : ragged_problems(setting_.instance, config, setting_.plan.most_work)) {
         if (all.size() >= setting_.plan.problems + static_cast<std::size_t>(setting_.plan.seeds)) break;
         try {
-            Instance problem = setting_.references.sized(near, seed);
+            Instance problem = setting_.references.sized(near, seed, setting_.waiter);
             if (!problem.objection(config)) all.push_back({std::move(problem), seed});
-        } catch (const Error&) {  // its generator makes none of this size
+        } catch (const Error& error) {  // its generator makes none of this size
+            if (error.kind() == Error::Kind::interrupted) throw;
         }
     }
     return all;
