@@ -183,7 +183,7 @@ struct Operand {
     const T* data;
     long long batch_stride, row_stride;
 
-    /// WHOLE: every vector is whole and aligned. RAGGED: any may be neither. STREAM: what is read once is not kept in L1.
+    /// WHOLE: every vector is whole and aligned. RAGGED: any may be neither. STREAM: it is read once.
     template <int N, bool WHOLE, bool RAGGED, bool STREAM>
     __device__ __forceinline__ Pieces<T, N> load(const Site& at) const {
         Pieces<T, N> raw;

@@ -128,7 +128,7 @@ __device__ __forceinline__ void load_tile(Vec<T, VEC> (&to)[UNROLL], const T* fr
     for (int i = 0; i < UNROLL; ++i) {
         const int c = tile_column<VEC, UNROLL>(i);
         if (c + VEC <= length) {
-            to[i] = load_once<VEC>(from + c);
+            to[i] = load_past_l1<VEC>(from + c);
         } else {
 #pragma unroll
             for (int j = 0; j < VEC; ++j) to[i].lane[j] = c + j < length ? from[c + j] : T{};

@@ -148,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
                 for (int j = 0; j < wide; ++j) v.lane[j] = unit(j);
             }
-            store_once(to, v);
+            store(to, v);
         } else {
 #pragma unroll
             for (int j = 0; j < wide; ++j)

@@ -235,7 +235,7 @@ spill_bytes = 0
         each(chain.inputs, ", ", define));
     text += parameters_of(layout);
     text += fmt::format(R"text(ITEMS = {{ values = [1, 2, 4, 8], default = {}, about = "{}" }}
-STREAM = {{ values = [true, false], default = {}, about = "what is read or written once is not kept in a cache" }}
+STREAM = {{ values = [true, false], default = {}, about = "what is written is the first to leave the cache" }}
 )text",
                         ragged ? 1 : 2, flat ? "loads a thread" : "rows a thread", !ragged);
     if (!ragged)
