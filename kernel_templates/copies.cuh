@@ -34,12 +34,13 @@ __device__ __forceinline__ void cp_async_wait() {
     asm volatile("cp.async.wait_group %0;\n" ::"n"(PENDING) : "memory");
 }
 
-/// Where `has`, N elements at `from`, aligned to that, to `to`; 4, 8 or 16 bytes.
-template <int N, class T>
+/// Where `has`, N elements at `from`, aligned to that, to `to`; 4, 8 or 16 bytes. Through the first-level cache, or past
+/// it, as only 16 bytes can go.
+template <int N, bool THROUGH_L1, class T>
 __device__ __forceinline__ void copy_async_if(bool has, T* to, const T* from) {
     constexpr int bytes = N * sizeof(T);
     static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async copies 4, 8 or 16 bytes");
-    if constexpr (bytes == 16)
+    if constexpr (bytes == 16 && !THROUGH_L1)
         asm volatile(
             "{\n.reg .pred has;\nsetp.ne.s32 has, %2, 0;\n@has cp.async.cg.shared.global [%0], [%1], 16;\n}" ::"r"(
                 shared_address(to)),

@@ -92,7 +92,7 @@ struct Loads {
             if constexpr (STAGES == 0)
                 load_once_if(valid && part.has(i), held[i][tensor], row + part.column(i));
             else
-                copy_async_if<VEC>(valid && part.has(i), slot(to, tensor, i)->lane, row + part.column(i));
+                copy_async_if<VEC, false>(valid && part.has(i), slot(to, tensor, i)->lane, row + part.column(i));
         }
     }
     /// In each PASS over a row; see `restate`.

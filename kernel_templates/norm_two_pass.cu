@@ -33,6 +33,9 @@
 #ifndef STAGED
 #define STAGED 0  // 1: a row stays in shared memory, where those to come arrive meanwhile (sm_80)
 #endif
+#ifndef THROUGH_L1
+#define THROUGH_L1 1  // 0: STAGED tiles are copied past the first-level cache
+#endif
 #ifndef RAGGED
 #define RAGGED 1  // 0: rows are made of whole, aligned vectors
 #endif
@@ -62,7 +65,7 @@
 #define OUT same  // or e4m3 or int8: y is quantised, with a scale a row
 #endif
 
-using Tiles = RowTiles<STAGED, T, THREADS, VEC, UNROLL, RAGGED, CLUSTER>;
+using Tiles = RowTiles<STAGED, T, THREADS, VEC, UNROLL, RAGGED, CLUSTER, THROUGH_L1>;
 using Part = Tiles::Part;
 static_assert(!STAGED || !RESIDUAL, "what is read again is then the sum");
 extern __shared__ uint4 shared[];

@@ -8,7 +8,7 @@
 
 /// The blocks' rows are `first`, `first` + `step`, ... Each is gone over tile by tile, from 0 on where there is a RING,
 /// and released in the same order. A thread has its own places in the ring, so it waits for its own copies alone.
-template <bool RING, class T, int THREADS, int VEC, int UNROLL, bool RAGGED, int CLUSTER>
+template <bool RING, class T, int THREADS, int VEC, int UNROLL, bool RAGGED, int CLUSTER, bool THROUGH_L1>
 class RowTiles {
 public:
     using Part = RowPart<THREADS, VEC, UNROLL, RAGGED, CLUSTER>;
@@ -34,8 +34,9 @@ public:
             if (row_ >= rows_) return;
 #pragma unroll
             for (int i = 0; i < UNROLL; ++i)
-                copy_async_if<VEC>(coming_.has(i, tile_ * Part::tile), mine_[to_ * places + i * THREADS].lane,
-                                   x_ + coming_.column(i, tile_ * Part::tile));
+                copy_async_if<VEC, THROUGH_L1>(coming_.has(i, tile_ * Part::tile),
+                                               mine_[to_ * places + i * THREADS].lane,
+                                               x_ + coming_.column(i, tile_ * Part::tile));
             cp_async_commit();
             ++ahead_;
             to_ = to_ + 1 == size_ ? 0 : to_ + 1;

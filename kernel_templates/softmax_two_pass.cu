@@ -28,6 +28,9 @@
 #ifndef STAGED
 #define STAGED 0  // 1: a row stays in shared memory, where those to come arrive meanwhile (sm_80)
 #endif
+#ifndef THROUGH_L1
+#define THROUGH_L1 1  // 0: STAGED tiles are copied past the first-level cache
+#endif
 #ifndef RAGGED
 #define RAGGED 1  // 0: rows are made of whole, aligned vectors
 #endif
@@ -42,7 +45,7 @@
 #define LOG 0  // 1: log_softmax
 #endif
 
-using Tiles = RowTiles<STAGED, T, THREADS, VEC, UNROLL, RAGGED, CLUSTER>;
+using Tiles = RowTiles<STAGED, T, THREADS, VEC, UNROLL, RAGGED, CLUSTER, THROUGH_L1>;
 using Part = Tiles::Part;
 extern __shared__ uint4 shared[];
 

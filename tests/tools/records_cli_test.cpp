@@ -101,7 +101,7 @@ TEST_F(RecordsCommandLine, ASearchBeginsWithWhatWasImportedOfItsProblemAndGpu) {
 }
 
 TEST_F(RecordsCommandLine, WhatPassesVerifyIsVerifiedFromThenOn) {
-    tune_whole(pitched);
+    tune_whole("softmax rows=64,cols=8192,dtype=f32,x.align=8");
     const auto states = [&] {
         const Store store = Store::open({.path = folder / "cache/1/tune.db", .mode = Store::Mode::read});
         std::multiset<std::string> names;

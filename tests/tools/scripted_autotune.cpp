@@ -19,11 +19,14 @@ using namespace autotune;
 
 namespace {
 
+/// By the text of a config. A block, which the default is, and two passes, which any alignment allows, are slower: a
+/// search finds something better than its default, and nothing that serves all problems.
 Outcome answer(const Config& config, std::chrono::milliseconds pause) {
     std::this_thread::sleep_for(pause);
     const std::size_t seed = std::hash<std::string>{}(config.text());
     if (seed % 7 == 0) return {.ending = Ending::wrong_result, .reason = "made up"};
-    const double time_us = 100 + static_cast<double>(seed % 1000) / 10;
+    const double least_us = config.variant == "block" ? 150 : config.variant == "two_pass" ? 120 : 100;
+    const double time_us = least_us + static_cast<double>(seed % 1000) / 10;
     return {.ending = Ending::timed, .samples_us = {time_us, time_us, time_us}, .time_us = time_us};
 }
 

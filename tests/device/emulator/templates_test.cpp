@@ -256,12 +256,16 @@ TEST(StagedRows, FollowOneAnotherThroughTheRing) {
         Fields fields{{"rows", std::int64_t{150}}, {"cols", cols}, {"dtype", std::string{"f32"}}};
         fields.insert(fields.end(), more.begin(), more.end());
         TemplateRun run{"sm_90", op, fields};
-        const Config config = config_from_text("staged CLUSTER=4 THREADS=512 VEC=4 UNROLL=1 RAGGED=" +
-                                               std::string{cols % 4 == 0 ? "false" : "true"} + " BLOCKS=1");
-        ASSERT_EQ(run.instance().objection(config), std::nullopt) << op;
-        const Outcome outcome = run.trial(config);
-        EXPECT_TRUE(outcome.ok()) << op << ": " << info(outcome.ending).words << ": " << outcome.reason << "\n"
-                                  << outcome.log;
+        for (const std::string through_l1 : {"false", "true"}) {
+            const Config config = config_from_text("staged CLUSTER=4 THREADS=512 VEC=4 UNROLL=1 RAGGED=" +
+                                                   std::string{cols % 4 == 0 ? "false" : "true"} +
+                                                   " THROUGH_L1=" + through_l1 + " BLOCKS=1");
+            ASSERT_EQ(run.instance().objection(config), std::nullopt) << op;
+            const Outcome outcome = run.trial(config);
+            EXPECT_TRUE(outcome.ok()) << op << " " << config.text() << ": " << info(outcome.ending).words << ": "
+                                      << outcome.reason << "\n"
+                                      << outcome.log;
+        }
     }
 }
 
