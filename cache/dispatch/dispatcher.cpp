@@ -22,6 +22,26 @@ Signature signature_of(std::span<const TensorArgument> tensors, std::span<const 
     return signature;
 }
 
+/// On a clock that ticks with misses, so that a plan that is used all the time is seldom written to.
+void mark_used(const Plan& plan, const std::atomic<std::uint32_t>& clock) noexcept {
+    const std::uint32_t now = clock.load(std::memory_order_relaxed);
+    if (plan.used.load(std::memory_order_relaxed) != now) plan.used.store(now, std::memory_order_relaxed);
+}
+
+/// The plan of a call that was seen before; null: none. Whoever asks is a reader of that stripe as long as it uses it.
+const Plan* find_plan(CallSite& site, std::size_t stripe, std::span<const TensorArgument> tensors,
+                      std::span<const ScalarArgument> scalars, int device, const void* context) {
+    std::atomic<const Plan*>& hint = site.hints[stripe].plan;
+    const Plan* plan = hint.load(std::memory_order_seq_cst);
+    if (plan && !plan->gone.load(std::memory_order_acquire) &&
+        is_signature_of(plan->signature, tensors, scalars, site.deciding, device, context))
+        return plan;
+    const Signature signature = signature_of(tensors, scalars, site.deciding, device, context);
+    plan = site.table.load(std::memory_order_seq_cst)->find(hash_words(signature.words()), signature.words());
+    if (plan) hint.store(plan, std::memory_order_seq_cst);
+    return plan;
+}
+
 }  // namespace
 
 void refuse_unknown_field(const Op& op, const std::string& name, const Value& value) {
@@ -72,45 +92,31 @@ Decision Dispatcher::launch(const Handle& handle, std::span<const TensorArgument
     Impl& impl = *impl_;
     const int device = impl.current_device();
     const void* const context = impl.current_context();
-    std::string failed;
-    Config failed_config;
-    CUresult failure = CUDA_SUCCESS;
-    bool repeatable = true;
+    Impl::Failure failure;
     {
         const std::size_t stripe = Grace::stripe();
         const Grace::Reader reader{impl.grace, stripe};
-        std::atomic<const Plan*>& hint = site.hints[stripe].plan;
-        const Plan* plan = hint.load(std::memory_order_seq_cst);
-        if (!plan || plan->gone.load(std::memory_order_acquire) ||
-            !is_signature_of(plan->signature, tensors, scalars, site.deciding, device, context)) {
-            const Signature signature = signature_of(tensors, scalars, site.deciding, device, context);
-            plan = site.table.load(std::memory_order_seq_cst)->find(hash_words(signature.words()), signature.words());
-            if (plan) hint.store(plan, std::memory_order_seq_cst);
-        }
-        if (plan) {
-            const std::uint32_t now = impl.clock.load(std::memory_order_relaxed);
-            if (plan->used.load(std::memory_order_relaxed) != now) plan->used.store(now, std::memory_order_relaxed);
-            const Workspace* workspace =
-                plan->workspace_bytes ? impl.workspaces->find(stream, device, plan->workspace_bytes) : nullptr;
-            if (workspace || !plan->workspace_bytes) {
-                bool begun = false;
-                Decision decision = plan->decision;
-                const CUresult status =
-                    plan->online && plan->online->due()
-                        ? impl.online_turn(*plan, tensors, scalars, stream, workspace, begun, decision)
-                        : launch_plan(*impl.calls, *plan, tensors, scalars, stream, workspace, begun);
-                if (status == CUDA_SUCCESS) {
-                    impl.counters[stripe].by_rung[static_cast<std::size_t>(plan->decision.rung)].fetch_add(
-                        1, std::memory_order_relaxed);
-                    decision.launched = true;
-                    if (impl.kernels_wanted.load(std::memory_order_relaxed)) impl.load_wanted(device, stream);
-                    return decision;
-                }
-                failed = plan->candidate;
-                failed_config = plan->decided.config;
-                failure = status;
-                repeatable = plan->repeatable || !begun;
+        const Plan* plan = find_plan(site, stripe, tensors, scalars, device, context);
+        if (plan) mark_used(*plan, impl.clock);
+        const Workspace* workspace =
+            plan && plan->workspace_bytes ? impl.workspaces->find(stream, device, plan->workspace_bytes) : nullptr;
+        if (plan && (workspace || !plan->workspace_bytes)) {
+            bool begun = false;
+            Decision decision = plan->decision;
+            const CUresult status = plan->online && plan->online->due()
+                                        ? impl.online_turn(*plan, tensors, scalars, stream, workspace, begun, decision)
+                                        : launch_plan(*impl.calls, *plan, tensors, scalars, stream, workspace, begun);
+            if (status == CUDA_SUCCESS) {
+                impl.counters[stripe].by_rung[static_cast<std::size_t>(plan->decision.rung)].fetch_add(
+                    1, std::memory_order_relaxed);
+                decision.launched = true;
+                if (impl.kernels_wanted.load(std::memory_order_relaxed)) impl.load_wanted(device, stream);
+                return decision;
             }
+            failure = {.candidate = plan->candidate,
+                       .config = plan->decided.config,
+                       .status = status,
+                       .repeatable = plan->repeatable || !begun};
         }
     }
     return impl.resolve({.site = site,
@@ -120,10 +126,7 @@ Decision Dispatcher::launch(const Handle& handle, std::span<const TensorArgument
                          .scalars = scalars,
                          .stream = stream,
                          .purpose = Impl::Purpose::launch},
-                        {.candidate = std::move(failed),
-                         .config = std::move(failed_config),
-                         .status = failure,
-                         .repeatable = repeatable});
+                        failure);
 }
 
 Decision Dispatcher::ready(const Handle& handle, std::span<const TensorArgument> tensors,

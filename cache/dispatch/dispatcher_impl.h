@@ -153,6 +153,22 @@ struct Dispatcher::Impl {
         bool capturing = false;
     };
 
+    /// What became of one candidate in a call.
+    struct Attempt {
+        enum class End {
+            done,
+            not_loaded,     ///< nothing is loaded under capture
+            not_its_fault,  ///< any other would fail as well
+            half_done,      ///< some of it ran, and may not run again
+            failed,         ///< it was not loaded or not launched
+            unusable        ///< it cannot be had for this problem, which says nothing of the GPU
+        };
+        End end = End::done;
+        CUresult status = CUDA_SUCCESS;
+        std::string why{};
+        std::shared_ptr<Plan> plan{};
+    };
+
     void refuse_child() const;
     int current_device() const noexcept;
     CUcontext current_context() const noexcept;
@@ -161,13 +177,15 @@ struct Dispatcher::Impl {
     std::optional<Decision> after_failure(const Call& call, const Failure& failure, const Instance& instance,
                                           const DeviceIdentity& device);
     Instance instance_of(const Call& call, const DeviceLimits& limits) const;
-    /// nullopt: under capture, and something would have to be loaded.
+    /// Null: under capture, and something would have to be loaded.
     std::shared_ptr<Plan> plan_of(const Call& call, const Instance& instance, const LadderStep& candidate);
     std::vector<LadderStep> steps_of(const Call& call, const Instance& instance, const DeviceIdentity& device);
     std::vector<LadderStep> steps_of(const Call& call, const Instance& instance, const DeviceIdentity& device,
                                      std::size_t at_least);
     Decision climb(const Call& call, const Instance& instance, const DeviceIdentity& device,
                    std::vector<LadderStep> steps);
+    /// Loads a candidate and launches it.
+    Attempt attempt(const Call& call, const Instance& instance, const LadderStep& candidate);
     CUresult run(const Plan& plan, const Call& call, bool& begun);
 
     // remembering.cpp

@@ -209,6 +209,57 @@ CUresult launch_extended(const DriverCalls& calls, const PlannedLaunch& launch, 
     return calls.cuLaunchKernelEx(&config, launch.kernel, arguments, nullptr);
 }
 
+/// Where the driver finds the arguments of one launch.
+void gather(const Plan& plan, const PlannedLaunch& launch, std::span<const TensorArgument> tensors,
+            std::span<const ScalarArgument> scalars, std::uint64_t workspace, std::span<CUtensorMap> maps,
+            Arguments& out) noexcept {
+    for (std::uint32_t i = 0; i < launch.argument_count; ++i) {
+        const PlannedArgument& argument = plan.arguments[launch.first_argument + i];
+        out.pointers[i] = &out.bits[i];
+        switch (argument.kind) {
+            case PlannedArgument::Kind::value:
+                out.bits[i] = argument.bits;
+                break;
+            case PlannedArgument::Kind::tensor:
+            case PlannedArgument::Kind::scratch:
+                out.bits[i] = address_of(argument, tensors, workspace);
+                break;
+            case PlannedArgument::Kind::scalar:
+                out.bits[i] = bits_of(scalars[argument.index], argument.dtype);
+                break;
+            case PlannedArgument::Kind::tensor_map:
+                out.pointers[i] = &maps[argument.index];
+                break;
+        }
+    }
+}
+
+/// What lies in memory before the first launch: zeros in the workspace, contents of module-scope variables.
+CUresult fill_memory(const DriverCalls& calls, const Plan& plan, std::span<const TensorArgument> tensors,
+                     CUstream stream, CUdeviceptr workspace) noexcept {
+    for (const PlannedZeroing& zeroing : plan.zeroings)
+        if (const CUresult status = calls.cuMemsetD8Async(workspace + zeroing.offset, 0, zeroing.bytes, stream);
+            status != CUDA_SUCCESS)
+            return status;
+    for (const PlannedCopy& copy : plan.copies) {
+        const auto from = reinterpret_cast<CUdeviceptr>(tensors[copy.tensor].data);
+        if (const CUresult status = calls.cuMemcpyDtoDAsync(copy.to, from, copy.bytes, stream); status != CUDA_SUCCESS)
+            return status;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult encode_maps(const DriverCalls& calls, const Plan& plan, std::span<const TensorArgument> tensors,
+                     std::uint64_t workspace, std::span<CUtensorMap> maps) noexcept {
+    for (std::size_t i = 0; i < plan.tensor_maps.size(); ++i) {
+        const PlannedTensorMap& planned = plan.tensor_maps[i];
+        const std::uint64_t address = address_of(planned.buffer, tensors, workspace);
+        if (const CUresult status = encode_tensor_map(calls, planned.map, address, maps[i]); status != CUDA_SUCCESS)
+            return status;
+    }
+    return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 CUresult launch_plan(const DriverCalls& calls, const Plan& plan, std::span<const TensorArgument> tensors,
@@ -221,43 +272,14 @@ CUresult launch_plan(const DriverCalls& calls, const Plan& plan, std::span<const
         turn.lock();
     }
     const CUdeviceptr workspace = memory ? memory->address : 0;
-    for (const PlannedZeroing& zeroing : plan.zeroings)
-        if (const CUresult status = calls.cuMemsetD8Async(workspace + zeroing.offset, 0, zeroing.bytes, stream);
-            status != CUDA_SUCCESS)
-            return status;
-    for (const PlannedCopy& copy : plan.copies) {
-        const auto from = reinterpret_cast<CUdeviceptr>(tensors[copy.tensor].data);
-        if (const CUresult status = calls.cuMemcpyDtoDAsync(copy.to, from, copy.bytes, stream); status != CUDA_SUCCESS)
-            return status;
-    }
+    if (const CUresult status = fill_memory(calls, plan, tensors, stream, workspace); status != CUDA_SUCCESS)
+        return status;
     alignas(64) std::array<CUtensorMap, most_tensor_maps> maps;
-    for (std::size_t i = 0; i < plan.tensor_maps.size(); ++i) {
-        const PlannedTensorMap& planned = plan.tensor_maps[i];
-        const std::uint64_t address = address_of(planned.buffer, tensors, workspace);
-        if (const CUresult status = encode_tensor_map(calls, planned.map, address, maps[i]); status != CUDA_SUCCESS)
-            return status;
-    }
+    if (const CUresult status = encode_maps(calls, plan, tensors, workspace, maps); status != CUDA_SUCCESS)
+        return status;
     Arguments out;
     for (const PlannedLaunch& launch : plan.launches) {
-        for (std::uint32_t i = 0; i < launch.argument_count; ++i) {
-            const PlannedArgument& argument = plan.arguments[launch.first_argument + i];
-            out.pointers[i] = &out.bits[i];
-            switch (argument.kind) {
-                case PlannedArgument::Kind::value:
-                    out.bits[i] = argument.bits;
-                    break;
-                case PlannedArgument::Kind::tensor:
-                case PlannedArgument::Kind::scratch:
-                    out.bits[i] = address_of(argument, tensors, workspace);
-                    break;
-                case PlannedArgument::Kind::scalar:
-                    out.bits[i] = bits_of(scalars[argument.index], argument.dtype);
-                    break;
-                case PlannedArgument::Kind::tensor_map:
-                    out.pointers[i] = &maps[argument.index];
-                    break;
-            }
-        }
+        gather(plan, launch, tensors, scalars, workspace, maps, out);
         const bool extended = launch.cooperative || launch.cluster != Dim3{};
         for (std::uint32_t repeat = 0; repeat < launch.repeat; ++repeat) {
             const CUresult status =

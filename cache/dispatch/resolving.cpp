@@ -250,9 +250,38 @@ std::vector<LadderStep> Dispatcher::Impl::steps_of(const Call& call, const Insta
     return steps;
 }
 
+Dispatcher::Impl::Attempt Dispatcher::Impl::attempt(const Call& call, const Instance& instance,
+                                                    const LadderStep& candidate) {
+    using End = Attempt::End;
+    try {
+        std::shared_ptr<Plan> plan = plan_of(call, instance, candidate);
+        bool begun = false;
+        const CUresult status = plan ? run(*plan, call, begun) : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        if (status == CUDA_SUCCESS) return {.plan = std::move(plan)};
+        if (status == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+            return {
+                .end = End::not_loaded,
+                .status = status,
+                .why = "a stream is being captured and no kernel for this problem is loaded; ready() loads it before"};
+        const End end = !blames_candidate(status)    ? End::not_its_fault
+                        : begun && !plan->repeatable ? End::half_done
+                                                     : End::failed;
+        return {.end = end,
+                .status = status,
+                .why = fmt::format("'{}' did not launch: {}", candidate.config.text(), name_of(status))};
+    } catch (const DeviceFailure& failure) {
+        return {.end = End::failed, .status = static_cast<CUresult>(failure.fault().code), .why = failure.what()};
+    } catch (const Error& error) {
+        return {.end = End::unusable, .status = CUDA_ERROR_UNKNOWN, .why = error.what()};
+    } catch (const EvaluationError& error) {
+        return {.end = End::unusable, .status = CUDA_ERROR_INVALID_VALUE, .why = error.what()};
+    }
+}
+
 /// The first step that launches.
 Decision Dispatcher::Impl::climb(const Call& call, const Instance& instance, const DeviceIdentity& device,
                                  std::vector<LadderStep> steps) {
+    using End = Attempt::End;
     std::string why;
     CUresult error = CUDA_SUCCESS;
     // An answer is kept unless something better was left out for a reason that passes.
@@ -270,43 +299,28 @@ Decision Dispatcher::Impl::climb(const Call& call, const Instance& instance, con
         if (!candidate.refused.empty() || failed.contains(name_here(candidate.name, call.device)) ||
             !tried.insert(candidate.name).second)
             continue;
-        try {
-            std::shared_ptr<Plan> plan = plan_of(call, instance, candidate);
-            bool begun = false;
-            const CUresult status = plan ? run(*plan, call, begun) : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-            if (status == CUDA_SUCCESS) {
-                note_miss(instance, device, plan->decision.rung);
-                if (online && best) attach_online(*plan, call, instance, device, candidate, steps);
-                return answered(std::move(plan), call, best);
-            }
-            error = status;
-            if (!plan || status == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {
-                why = "a stream is being captured and no kernel for this problem is loaded; ready() loads it before";
-                if (frozen) continue;  // then what runs in a graph also runs beside it
-                want(call, instance, candidate);
-                may_look_further = best = false;
-                continue;
-            }
-            why = fmt::format("'{}' did not launch: {}", candidate.config.text(), name_of(status));
-            if (!blames_candidate(status)) return nothing(why, status);
-            learn_failure(instance, device, candidate.config, status);
-            if (begun && !plan->repeatable) return nothing(why, status);
-        } catch (const Error& failed_config) {
-            why = failed_config.what();
-            error = CUDA_ERROR_UNKNOWN;
-        } catch (const DeviceFailure& failed_config) {
-            why = failed_config.what();
-            error = static_cast<CUresult>(failed_config.fault().code);
-            learn_failure(instance, device, candidate.config, error);
-        } catch (const EvaluationError& failed_config) {
-            why = failed_config.what();
-            error = CUDA_ERROR_INVALID_VALUE;
+        Attempt ended = attempt(call, instance, candidate);
+        if (ended.end == End::done) {
+            note_miss(instance, device, ended.plan->decision.rung);
+            if (online && best) attach_online(*ended.plan, call, instance, device, candidate, steps);
+            return answered(std::move(ended.plan), call, best);
         }
+        why = std::move(ended.why);
+        error = ended.status;
+        if (ended.end == End::not_loaded) {
+            if (frozen) continue;  // then what runs in a graph also runs beside it
+            want(call, instance, candidate);
+            may_look_further = best = false;
+            continue;
+        }
+        if (ended.end == End::not_its_fault) return nothing(std::move(why), error);
+        if (ended.end != End::unusable) learn_failure(instance, device, candidate.config, error);
+        if (ended.end == End::half_done) return nothing(std::move(why), error);
         log(fmt::format("a config of '{}' is left out: {}", call.site.op->name, why));
-        if (error != CUDA_ERROR_OUT_OF_MEMORY)
-            failed.insert(name_here(candidate.name, call.device));  // memory may be there next time
-        else
+        if (error == CUDA_ERROR_OUT_OF_MEMORY)  // there may be some next time
             best = false;
+        else
+            failed.insert(name_here(candidate.name, call.device));
     }
     if (why.empty()) why = "every config of this problem has failed before";
     return nothing(std::move(why), error == CUDA_SUCCESS ? CUDA_ERROR_UNKNOWN : error);

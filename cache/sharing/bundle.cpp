@@ -59,7 +59,7 @@ void append_number(std::vector<std::byte>& out, Number number) {
 }
 
 template <class Number>
-Number number_at(std::span<const std::byte> bytes, std::size_t at) {
+Number little_endian_at(std::span<const std::byte> bytes, std::size_t at) {
     Number number = 0;
     for (std::size_t i = 0; i < sizeof number; ++i)
         number |= static_cast<Number>(static_cast<Number>(bytes[at + i]) << (8 * i));
@@ -147,8 +147,8 @@ Bundle Bundle::parse(std::span<const std::byte> bytes, std::string name) {
     bundle.name_ = std::move(name);
     if (!is_bundle(bytes)) bundle.refuse("it does not begin as bundles of this format do");
     if (bytes.size() < bundle_head_size) bundle.refuse("its head is cut off");
-    const auto signature_size = number_at<std::uint32_t>(bytes, 8);
-    const auto manifest_size = number_at<std::uint64_t>(bytes, 12);
+    const auto signature_size = little_endian_at<std::uint32_t>(bytes, 8);
+    const auto manifest_size = little_endian_at<std::uint64_t>(bytes, 12);
     if (signature_size != 0 && signature_size != sizeof(KeySignature))
         bundle.refuse(fmt::format("its head speaks of a signature of {} bytes", signature_size));
     if (manifest_size > most_manifest_bytes || manifest_size > bytes.size() - bundle_head_size)
