@@ -10,6 +10,7 @@
 #include "tools/format.h"
 #include "tools/json_events.h"
 #include "tools/subcommands.h"
+#include "tuner/model/printable.h"
 
 namespace autotune {
 namespace {
@@ -31,7 +32,7 @@ int run_db_check(const std::string& file, const Request& request, Console& conso
         return 0;
     }
     console.error(fmt::format("'{}' has {}", name, format_count(faults.size(), "fault", "faults")),
-                  fmt::format("autotune db salvage {} NEW.db copies what is sound", path.string()));
+                  fmt::format("autotune db salvage {} NEW.db copies what is sound", shell_word(path.string())));
     return exit_code(Error::Kind::check);
 }
 

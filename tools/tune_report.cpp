@@ -8,6 +8,7 @@
 #include "tools/format.h"
 #include "tools/session.h"
 #include "tools/suggestion.h"
+#include "tuner/model/printable.h"
 
 namespace autotune {
 namespace {

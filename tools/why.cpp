@@ -15,6 +15,7 @@
 #include "tools/session.h"
 #include "tools/subcommands.h"
 #include "tools/suggestion.h"
+#include "tuner/model/printable.h"
 
 namespace autotune {
 namespace {

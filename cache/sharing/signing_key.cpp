@@ -12,6 +12,7 @@
 #include "cache/store/file.h"
 #include "cache/store/json.h"
 #include "cache/store/location.h"
+#include "tuner/model/printable.h"
 
 namespace autotune {
 
@@ -90,10 +91,11 @@ SigningKey SigningKey::read(const fs::path& path) {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0)
         throw Error{Error::Kind::usage, fmt::format("there is no signing key '{}'", shown(path)),
-                    fmt::format("autotune db keygen {}", path.string())};
+                    fmt::format("autotune db keygen {}", shell_word(path.string()))};
     if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-        throw Error{Error::Kind::usage, fmt::format("the signing key '{}' is open to other users", shown(path)),
-                    fmt::format("chmod 600 {}, and make a new one where they may have read it", path.string())};
+        throw Error{
+            Error::Kind::usage, fmt::format("the signing key '{}' is open to other users", shown(path)),
+            fmt::format("chmod 600 {}, and make a new one where they may have read it", shell_word(path.string()))};
     const auto secret = read_key_file<64>(path, secret_words);
     if (!secret) throw Error{Error::Kind::usage, fmt::format("'{}' is no signing key of autotune", shown(path))};
     SigningKey key;

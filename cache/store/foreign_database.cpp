@@ -17,6 +17,7 @@
 #include "cache/store/location.h"
 #include "cache/store/schema.h"
 #include "tuner/model/hashing.h"
+#include "tuner/model/printable.h"
 
 namespace autotune {
 
@@ -129,7 +130,7 @@ void ForeignDatabase::require_settled(const fs::path& path) {
         if (fs::file_size(beside, error) > 0 && !error)
             throw refused_file(
                 shown(path), fmt::format("its last writes are still in '{}'", beside.filename().string()),
-                fmt::format("end the programs that use it, then: autotune query --db '{}'", path.string()));
+                fmt::format("end the programs that use it, then: autotune query --db {}", shell_word(path.string())));
     }
 }
 

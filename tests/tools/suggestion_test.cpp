@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tuner/model/printable.h"
+
 namespace autotune {
 namespace {
 

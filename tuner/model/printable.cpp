@@ -49,4 +49,12 @@ std::string one_line(std::string_view text) {
     return out;
 }
 
+std::string shell_word(std::string_view text) {
+    constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+    if (!text.empty() && text.find_first_not_of(plain) == std::string_view::npos) return std::string{text};
+    std::string quoted = "'";
+    for (const char c : text) quoted += c == '\'' ? std::string{"'\\''"} : std::string{c};
+    return quoted + "'";
+}
+
 }  // namespace autotune

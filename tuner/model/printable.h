@@ -18,5 +18,8 @@ std::string printable(std::string_view text);
 /// backslash at the end, which would take the next line in.
 std::string one_line(std::string_view text);
 
+/// A word as a shell takes it: in quotes where it needs any.
+std::string shell_word(std::string_view text);
+
 }  // namespace autotune
 #endif
