@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "autotune/error.h"
+#include "cache/store/file.h"
 #include "cache/store/location.h"
 #include "cache/store/opening.h"
 
@@ -27,6 +28,7 @@ FileInMaking::FileInMaking(std::filesystem::path path)
       making_{fmt::format("{}.new-{}-{}", path_.string(), ::getpid(), random_uuid().substr(0, 8))} {
     std::error_code error;
     if (std::filesystem::exists(std::filesystem::symlink_status(path_, error))) throw exists_already(path_);
+    sweep_unfinished(path_.has_parent_path() ? path_.parent_path() : ".", path_.filename().string());
 }
 
 FileInMaking::~FileInMaking() {
@@ -42,13 +44,12 @@ void FileInMaking::fail(const DatabaseFailure& failure) const {
 }
 
 void FileInMaking::appear() const {
-    const int file = ::open(making_.c_str(), O_RDONLY | O_CLOEXEC);
-    const bool safe = file >= 0 && ::fsync(file) == 0;
-    if (file >= 0) ::close(file);
+    const bool safe = sync_file(making_);
     // RENAME_NOREPLACE: what has come there since the first look is not ours to replace.
-    if (safe && (::renameat2(AT_FDCWD, making_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0)) return;
+    if (safe && (::renameat2(AT_FDCWD, making_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0 ||
+                 (errno == EINVAL && ::link(making_.c_str(), path_.c_str()) == 0)))  // a file system without it
+        return sync_folder_of(path_);
     if (safe && errno == EEXIST) throw exists_already(path_);
-    if (safe && errno == EINVAL && ::link(making_.c_str(), path_.c_str()) == 0) return;  // a file system without it
     throw Error{Error::Kind::store, fmt::format("'{}' could not be written: {}", shown(path_), std::strerror(errno))};
 }
 

@@ -66,13 +66,25 @@ bool write_file_whole(const fs::path& path, std::span<const std::byte> bytes, un
         errno = trouble;
         return false;
     }
+    sync_folder_of(path);
+    return true;
+}
+
+bool sync_file(const fs::path& path) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    const int trouble = ::fsync(file) == 0 ? 0 : errno;
+    ::close(file);
+    errno = trouble;
+    return trouble == 0;
+}
+
+void sync_folder_of(const fs::path& path) {
     const int folder =
         ::open(path.parent_path().empty() ? "." : path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder >= 0) {
-        ::fsync(folder);
-        ::close(folder);
-    }
-    return true;
+    if (folder < 0) return;
+    ::fsync(folder);
+    ::close(folder);
 }
 
 std::optional<std::vector<std::byte>> read_file_whole(const fs::path& path, std::uint64_t most_bytes, Writers writers) {
@@ -105,9 +117,11 @@ void sweep_unfinished(const fs::path& folder, std::string_view name) {
     for (const fs::directory_entry& entry : fs::directory_iterator{folder, error}) {
         const std::string file = entry.path().filename().string();
         struct stat status {};
-        if (file.starts_with(name) && is_unfinished(file) && ::lstat(entry.path().c_str(), &status) == 0 &&
-            S_ISREG(status.st_mode) && std::time(nullptr) - status.st_mtim.tv_sec > longest_write_s)
-            ::unlink(entry.path().c_str());
+        if (!file.starts_with(name) || !is_unfinished(file) || ::lstat(entry.path().c_str(), &status) != 0 ||
+            std::time(nullptr) - status.st_mtim.tv_sec <= longest_write_s)
+            continue;
+        if (S_ISREG(status.st_mode)) ::unlink(entry.path().c_str());
+        if (S_ISDIR(status.st_mode)) fs::remove_all(entry.path(), error);
     }
 }
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "cache/store/location.h"
 #include "cache/store/released_steps.h"
 #include "cache/store/writer_lock.h"
 
@@ -39,6 +40,8 @@ MigrationFailure failed_on_the_way(const DatabaseFailure& failure, int from, int
     return MigrationFailure{failure.code(), fmt::format("has schema {} and cannot be brought to {}: {}", from, to,
                                                         failure.full() ? "the disk is full" : failure.what())};
 }
+
+fs::path copy_of(const fs::path& path, int schema) { return fmt::format("{}.schema-{}", path.string(), schema); }
 
 /// A copy that has its name is whole. The file does not change meanwhile: its writers wait.
 void keep_copy(const fs::path& path, const fs::path& copy) {
@@ -92,7 +95,7 @@ void migrate_file(const fs::path& path, bool trials, std::chrono::milliseconds p
     if (from >= to) return;  // another process has done it
     if (const std::string found = database.text_of("PRAGMA quick_check(1)"); found != "ok")
         throw DatabaseFailure{SQLITE_CORRUPT, found};  // before a sound copy gives way to one of this
-    const fs::path copy = fmt::format("{}.schema-{}", path.string(), from);
+    const fs::path copy = copy_of(path, from);
     try {
         Transaction transaction{database};
         keep_copy(path, copy);
@@ -104,6 +107,15 @@ void migrate_file(const fs::path& path, bool trials, std::chrono::milliseconds p
         throw failed_on_the_way(failure, from, to);
     }
     ::unlink(copy.c_str());
+}
+
+void remove_copies(const fs::path& path) {
+    const FileProbe found = probe(path);
+    if (found.kind != FileKind::ours || found.schema != schema_version) return;
+    for (int schema = 0; schema < schema_version; ++schema) {
+        const fs::path copy = copy_of(path, schema);
+        for (const char* part : {"", ".new", ".new-journal"}) ::unlink((copy.string() + part).c_str());
+    }
 }
 
 }  // namespace autotune

@@ -44,5 +44,9 @@ void migrate(Database& database, bool trials, std::span<const Migration> steps =
 void migrate_file(const std::filesystem::path& path, bool trials, std::chrono::milliseconds patience,
                   std::span<const Migration> steps = migrations(), int to = schema_version);
 
+/// Removes the copies of a file that is of today's schema: whoever was killed between the commit and the removal left
+/// one.
+void remove_copies(const std::filesystem::path& path);
+
 }  // namespace autotune
 #endif

@@ -585,11 +585,9 @@ Opened open_for_folding(const fs::path& database, const fs::path& copy, const St
 }
 
 bool put_in_place(const fs::path& copy, const fs::path& database) {
-    const int file = ::open(copy.c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return false;
-    const bool synced = ::fsync(file) == 0;
-    ::close(file);
-    return synced && ::rename(copy.c_str(), database.c_str()) == 0;
+    if (!sync_file(copy) || ::rename(copy.c_str(), database.c_str()) != 0) return false;
+    sync_folder_of(database);
+    return true;
 }
 
 void remove_database(const fs::path& path) noexcept {

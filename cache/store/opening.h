@@ -55,7 +55,8 @@ void reopen_replaced(Opened& opened, const Store::Options& options);
 /// A copy of the database under another name, or an empty one where there is none, which nobody else knows of.
 Opened open_for_folding(const std::filesystem::path& database, const std::filesystem::path& copy,
                         const Store::Options& options);
-/// Renames the copy to the database, once its bytes are on the disk; false when that failed.
+/// Renames the copy to the database, once its bytes are on the disk; its name is there when this returns. False when
+/// that failed.
 bool put_in_place(const std::filesystem::path& copy, const std::filesystem::path& database);
 /// A file of SQLite's with what lies beside it.
 void remove_database(const std::filesystem::path& path) noexcept;

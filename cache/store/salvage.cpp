@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "autotune/error.h"
+#include "cache/store/file.h"
 #include "cache/store/location.h"
 #include "cache/store/migration.h"
 #include "cache/store/old_schemas.h"
@@ -20,6 +21,7 @@
 #include "cache/store/store_impl.h"
 #include "cache/store/trials.h"
 #include "cache/store/upkeep.h"
+#include "tuner/model/printable.h"
 
 namespace autotune {
 
@@ -428,15 +430,34 @@ public:
 
     fs::path database() const { return folder_ / to_.filename(); }
 
-    /// The trials first: who sees the database finds them beside it.
+    /// The trials first: who sees the database finds them beside it. Their bytes are on the disk before they have their
+    /// names, and the names when this returns. Who dies between the two leaves each whole: left_between().
     void put_in_place() const {
+        for (const fs::path& file : {trials_path(database()), database()})
+            if (!sync_file(file)) throw not_made(to_, errno);
         move(trials_path(database()), trials_path(to_));
+        sync_folder_of(to_);
         try {
             move(database(), to_);
         } catch (const Error&) {
             ::unlink(trials_path(to_).c_str());
             throw;
         }
+        sync_folder_of(to_);
+    }
+
+    /// The database that belongs to the trials at that place, where a salvage ended before it was moved there.
+    static std::optional<fs::path> left_between(const fs::path& to) {
+        const std::string uuid = uuid_at(trials_path(to));
+        const std::string begin = to.filename().string() + ".new-";
+        std::error_code error;
+        for (const fs::directory_entry& entry :
+             fs::directory_iterator{to.has_parent_path() ? to.parent_path() : ".", error}) {
+            const fs::path database = entry.path() / to.filename();
+            if (!uuid.empty() && entry.path().filename().string().starts_with(begin) && uuid_at(database) == uuid)
+                return database;
+        }
+        return std::nullopt;
     }
 
     /// A failure in the folder as one of the place.
@@ -449,7 +470,10 @@ public:
         const fs::path place = to_.parent_path();
         tell(shown(folder_ / to_.filename()), shown(to_));
         tell(shown(folder_), place.empty() ? "." : shown(place));
-        return Error{failure.kind(), message, "free some space, or name another place", failure.where()};
+        std::string help = failure.help();
+        constexpr std::string_view flag = " with --db";  // which a salvage does not take
+        if (const std::size_t at = help.find(flag); at != std::string::npos) help.erase(at, flag.size());
+        return Error{failure.kind(), message, help, failure.where()};
     }
 
 private:
@@ -465,8 +489,24 @@ private:
                 why = errno;
             }
         }
-        throw Error{Error::Kind::store, fmt::format("'{}' cannot be made: {}", shown(to), std::strerror(why)),
-                    "name a new file"};
+        throw not_made(to, why);
+    }
+
+    static Error not_made(const fs::path& to, int why) {
+        return Error{Error::Kind::store, fmt::format("'{}' cannot be made: {}", shown(to), std::strerror(why)),
+                     why == ENOSPC || why == EDQUOT || why == EIO ? "free some space, or name another place"
+                                                                  : "name a new file"};
+    }
+
+    /// Of a database that may be anything; empty: it is none.
+    static std::string uuid_at(const fs::path& database) {
+        if (probe(database).kind != FileKind::ours) return {};
+        try {
+            return Database::open(database, Database::Access::read, std::chrono::milliseconds{0})
+                .text_of("SELECT value FROM meta WHERE key = 'db_uuid'");
+        } catch (const DatabaseFailure&) {
+            return {};
+        }
     }
 
     const fs::path to_, folder_;
@@ -478,6 +518,17 @@ void write_out(Database& database) {
     Query checkpoint = database.query("PRAGMA wal_checkpoint(TRUNCATE)");
     if (checkpoint.step() && checkpoint.integer(0) != 0)
         throw DatabaseFailure{SQLITE_BUSY, "its write-ahead log could not be written out"};
+}
+
+Error trials_there(const fs::path& to) {
+    const std::string what = fmt::format("'{}' is there already", shown(trials_path(to)));
+    const auto database = FilesInMaking::left_between(to);
+    if (!database) return Error{Error::Kind::usage, what, "name a new file"};
+    return Error{Error::Kind::usage,
+                 fmt::format("{}: a salvage ended when its trials were there and its records still in '{}', both whole",
+                             what, shown(*database)),
+                 fmt::format("mv {} {} finishes it; or remove both, or name a new file", shell_word(database->string()),
+                             shell_word(to.string()))};
 }
 
 std::optional<Database> trials_beside(const fs::path& from) {
@@ -493,9 +544,13 @@ std::optional<Database> trials_beside(const fs::path& from) {
 
 Salvaged salvage(const fs::path& from, const fs::path& to) {
     std::error_code error;
-    const FileKind kind = probe(from).kind;
-    if (kind == FileKind::absent || kind == FileKind::unreadable)
-        throw Error{Error::Kind::usage, fmt::format("'{}' cannot be read", shown(from)), "name a broken database"};
+    const FileProbe found = probe(from);
+    const FileKind kind = found.kind;
+    if (kind == FileKind::absent)
+        throw Error{Error::Kind::usage, fmt::format("there is no '{}'", shown(from)), "name a broken database"};
+    if (kind == FileKind::unreadable)
+        throw Error{Error::Kind::usage, fmt::format("'{}' cannot be read: {}", shown(from), found.trouble),
+                    "name a broken database"};
     if (fs::exists(to, error))
         throw Error{Error::Kind::usage, fmt::format("'{}' is there already", shown(to)), "name a new file"};
     if (kind == FileKind::foreign || kind == FileKind::newer)
@@ -503,9 +558,7 @@ Salvaged salvage(const fs::path& from, const fs::path& to) {
                     fmt::format("'{}' is {}", shown(from),
                                 kind == FileKind::newer ? "of a newer autotune" : "no autotune database"),
                     "name a broken database of this version"};
-    if (fs::exists(trials_path(to), error))
-        throw Error{Error::Kind::usage, fmt::format("'{}' is there already", shown(trials_path(to))),
-                    "name a new file"};
+    if (fs::exists(trials_path(to), error)) throw trials_there(to);
     if (!to.has_filename())
         throw Error{Error::Kind::usage, fmt::format("'{}' names a folder", shown(to)), "name a new file"};
     if (const auto why = shared_folders_are_allowed() ? std::nullopt : untrusted(to))
@@ -516,6 +569,7 @@ Salvaged salvage(const fs::path& from, const fs::path& to) {
     try {
         Database broken = open_broken(from);
         std::optional<Database> trials = trials_beside(from);
+        sweep_unfinished(to.has_parent_path() ? to.parent_path() : ".", to.filename().string());
         const FilesInMaking making{to};
         Salvaged salvaged;
         try {

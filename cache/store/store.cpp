@@ -8,6 +8,7 @@
 
 #include "cache/store/interning.h"
 #include "cache/store/location.h"
+#include "cache/store/migration.h"
 #include "cache/store/spool.h"
 #include "cache/store/store_impl.h"
 
@@ -394,6 +395,7 @@ std::size_t Store::fold_spools() {
                                     shown(file), to.filename().string()));
     });
     const fs::path& path = impl_->opened.path;
+    for (const fs::path& file : {path, trials_path(path)}) remove_copies(file);
     sweep_unfinished(spool_folder(path));
     sweep_unfinished(path.has_parent_path() ? path.parent_path() : ".", path.filename().string());
     return count;

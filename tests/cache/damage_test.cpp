@@ -394,6 +394,18 @@ TEST_F(OwnPlace, WhatAKilledProcessLeftBesideTheDatabaseIsSweptOnceItIsOld) {
     for (const std::string& name : others) EXPECT_TRUE(fs::exists(path_.parent_path() / name)) << name;
 }
 
+TEST_F(OwnPlace, TheCopyOfAMigrationThatWasKilledOnceItWasDoneGoesWithTheNextSearch) {
+    { search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}}); }
+    const std::vector<std::string> copies{"tune.db.schema-1", "tune.db.schema-2", "tune.db.schema-2.new",
+                                          "tune.db.schema-2.new-journal", "trials.db.schema-2"};
+    const std::vector<std::string> others{"tune.db.schema-9", "tune.db.schema-2.txt"};
+    for (const auto* names : {&copies, &others})
+        for (const std::string& name : *names) write_bytes(path_.parent_path() / name, "a copy");
+    search(*std::make_unique<Store>(open()), start(2048), {{config(256), 50.0}});
+    for (const std::string& name : copies) EXPECT_FALSE(fs::exists(path_.parent_path() / name)) << name;
+    for (const std::string& name : others) EXPECT_TRUE(fs::exists(path_.parent_path() / name)) << name;
+}
+
 // Goal: in a folder where anybody may make files, those of others are not read as ours.
 TEST_F(OwnPlace, SpoolFilesThatOthersMayHaveWrittenWait) {
     {

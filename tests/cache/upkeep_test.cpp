@@ -1,9 +1,14 @@
 // Goal: upkeep removes what it was told to and nothing else, tells what is wrong with a file, and saves what is sound
-// of a broken one. Method: small databases, damaged by SQL or byte by byte.
+// of a broken one. Method: small databases, damaged by SQL or byte by byte. The functions by which files come to their
+// place and onto the disk are of this file: what is in the program itself comes before what its libraries have.
 #include "cache/store/upkeep.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -18,6 +23,28 @@
 #include "cache/store/spool.h"
 #include "cache/store/writer_lock.h"
 #include "tests/cache/samples.h"
+
+namespace {
+
+std::vector<std::string> moves_and_syncs;  ///< "sync NAME" and "move NAME", in order
+int dies_at_move = 0;                      ///< the one before which this process is killed; 0: none
+
+}  // namespace
+
+extern "C" [[gnu::visibility("default")]] int fsync(int file) {
+    const std::filesystem::path path = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(file));
+    struct stat status {};
+    const bool folder = ::fstat(file, &status) == 0 && S_ISDIR(status.st_mode);
+    moves_and_syncs.push_back("sync " + (folder ? std::string{"the folder"} : path.filename().string()));
+    return static_cast<int>(::syscall(SYS_fsync, file));
+}
+
+extern "C" [[gnu::visibility("default")]] int renameat2(int from_folder, const char* from, int to_folder,
+                                                        const char* to, unsigned flags) noexcept {
+    if (dies_at_move > 0 && --dies_at_move == 0) ::kill(::getpid(), SIGKILL);
+    moves_and_syncs.push_back("move " + std::filesystem::path{to}.filename().string());
+    return static_cast<int>(::syscall(SYS_renameat2, from_folder, from, to_folder, to, flags));
+}
 
 namespace autotune {
 namespace {
@@ -461,6 +488,76 @@ TEST_F(UpkeepOfAFile, SalvagingASoundFileCopiesAllOfIt) {
     const Store store = Store::open({.path = to, .mode = Store::Mode::read});
     EXPECT_EQ(store.records({.winners_only = true}, today()).size(), 2u);
     EXPECT_EQ(store.known_outcomes(start(2048)).size(), 2u) << "a resumed search knows what was tried";
+}
+
+// Goal: a power cut at any moment leaves what has a name whole, and what was said to be done has its name.
+TEST_F(UpkeepOfAFile, ASalvagedFileIsOnTheDiskBeforeItHasItsNameAndTheNameBeforeItIsSaid) {
+    searched(1024);
+    moves_and_syncs.clear();
+    salvage(path(), folder_ / "new.db");
+    ASSERT_GE(moves_and_syncs.size(), 6u);
+    EXPECT_EQ((std::vector<std::string>{moves_and_syncs.end() - 6, moves_and_syncs.end()}),
+              (std::vector<std::string>{"sync new.trials.db", "sync new.db", "move new.trials.db", "sync the folder",
+                                        "move new.db", "sync the folder"}));
+}
+
+TEST_F(UpkeepOfAFile, ASalvageThatDiesBetweenItsTwoFilesLosesNoneAndTheNextSaysWhichIsWhere) {
+    searched(1024);
+    const fs::path to = folder_ / "new.db";
+    const pid_t child = ::fork();
+    if (child == 0) {
+        dies_at_move = 2;
+        salvage(path(), to);
+        ::_exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    ASSERT_TRUE(fs::exists(trials_path(to)));
+    ASSERT_FALSE(fs::exists(to));
+    try {
+        salvage(path(), to);
+        ADD_FAILURE() << "the trials of another went";
+    } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), Error::Kind::usage);
+        EXPECT_NE(std::string{error.what()}.find("new.trials.db' is there already: a salvage ended when its trials "
+                                                 "were there and its records still in '"),
+                  std::string::npos)
+            << error.what();
+        const std::string finish = error.help().substr(0, error.help().find(" finishes it"));
+        ASSERT_EQ(finish.find("mv "), 0u) << error.help();
+        ASSERT_EQ(std::system(finish.c_str()), 0) << finish;
+    }
+    EXPECT_EQ(faults_of(to), std::vector<std::string>{});
+    const Store store = Store::open({.path = to, .mode = Store::Mode::read});
+    EXPECT_EQ(store.records({}, today()).size(), 2u);
+    EXPECT_EQ(store.known_outcomes(start(1024)).size(), 2u);
+}
+
+TEST_F(UpkeepOfAFile, WhatAKilledSalvageLeftIsSweptOnceItIsOld) {
+    searched(1024);
+    for (const char* name : {"new.db.new-7-0123abcd", "new.db.new-8-0123abcd", "mine.new-draft"}) {
+        fs::create_directory(folder_ / name);
+        put_bytes(folder_ / name / "new.db", "half a file");
+        if (std::string_view{name} != "new.db.new-8-0123abcd")
+            fs::last_write_time(folder_ / name, fs::file_time_type::clock::now() - std::chrono::hours{48});
+    }
+    salvage(path(), folder_ / "new.db");
+    EXPECT_FALSE(fs::exists(folder_ / "new.db.new-7-0123abcd"));
+    EXPECT_TRUE(fs::exists(folder_ / "new.db.new-8-0123abcd")) << "it may be at work";
+    EXPECT_TRUE(fs::exists(folder_ / "mine.new-draft"));
+}
+
+TEST_F(UpkeepOfAFile, AFoldedFileHasItsNameOnTheDiskBeforeASpoolFileGoes) {
+    {
+        Store store = open(today_s, true);
+        search(store, start(2048), {{config(256), 50.0}});
+    }
+    Store store = open(today_s, true);
+    moves_and_syncs.clear();
+    EXPECT_EQ(Upkeep{store}.compact().folded, 1u);
+    ASSERT_FALSE(moves_and_syncs.empty());
+    EXPECT_EQ(moves_and_syncs.back(), "sync the folder");
 }
 
 TEST_F(UpkeepOfAFile, RowsWhoseChecksumFailsAreLeftOutAndCounted) {
