@@ -33,7 +33,7 @@ Dispatcher::Impl::Impl(Options given) : options{std::move(given)} {
 Kernels::Options Dispatcher::Impl::kernel_options() {
     Kernels::Options about{.compile = options.compile};
     for (const DatabasePlace& place : places) {
-        const std::filesystem::path folder = std::filesystem::path{place.path}.parent_path() / "binaries";
+        const std::filesystem::path folder = behind_links(place.path).parent_path() / "binaries";
         if (const auto why = shared_folders_are_allowed() ? std::nullopt : untrusted(folder / "any")) {
             log(fmt::format("the binaries beside '{}' are not loaded, since {}", place.path, why->why));
             continue;

@@ -145,7 +145,7 @@ PublicKey read_public_key(const fs::path& path) {
     return {.bytes = *bytes};
 }
 
-TrustList::TrustList(const fs::path& database) : folder_{database.parent_path() / "trusted_keys"} {}
+TrustList::TrustList(const fs::path& database) : folder_{behind_links(database).parent_path() / "trusted_keys"} {}
 
 std::map<std::string, PublicKey> TrustList::keys(const std::function<void(const std::string&)>& warn) const {
     std::map<std::string, PublicKey> keys;

@@ -94,7 +94,34 @@ Untrusted untrusted_here(const fs::path& where, const char* why, const struct st
     const bool of_another = status.st_uid != ::geteuid() && status.st_uid != 0;
     return {.where = where,
             .why = fmt::format("'{}' {}", shown(where), why),
-            .remedy = of_another ? "name another place" : fmt::format("chmod go-w {}", shown(where))};
+            .remedy = of_another ? "name another place" : fmt::format("chmod go-w {}", shell_word(where.string()))};
+}
+
+constexpr int most_links = 40;  // as the kernel follows
+
+/// What the link at that path names; nullopt: it is none.
+std::optional<fs::path> next_link(const fs::path& at) {
+    std::error_code error;
+    const fs::path next = fs::read_symlink(at, error);
+    if (error) return std::nullopt;
+    return next.is_absolute() ? next : at.parent_path() / next;
+}
+
+/// Of one name of the file alone.
+std::optional<Untrusted> untrusted_at(const fs::path& file) {
+    const std::string name = file.string();
+    // A journal or log that somebody puts beside a database is read into it; who has its lock can hold it for ever.
+    for (const char* companion : {"", "-journal", "-wal", "-shm", "-lock", "-queue"}) {
+        const fs::path path = name + companion;
+        struct stat status {};
+        for (const auto look : {::lstat, ::stat})  // a link of another's, or to what is another's
+            if (look(path.c_str(), &status) == 0 && (look == ::stat || S_ISLNK(status.st_mode)))
+                if (const char* why = untrusted_status(status)) return untrusted_here(path, why, status);
+    }
+    struct stat status {};
+    if (::stat(folder_of(file).c_str(), &status) == 0)
+        if (const char* why = untrusted_status(status)) return untrusted_here(folder_of(file), why, status);
+    return std::nullopt;
 }
 
 std::uint32_t big_endian(const unsigned char* bytes) noexcept {
@@ -184,19 +211,27 @@ bool make_private_folder(const fs::path& folder) {
     return ::mkdir(folder.c_str(), 0700) == 0 || (errno == EEXIST && fs::is_directory(folder, error));
 }
 
-std::optional<Untrusted> untrusted(const fs::path& file) {
-    const std::string name = file.string();
-    // A journal or log that somebody puts beside a database is read into it; who has its lock can hold it for ever.
-    for (const char* companion : {"", "-journal", "-wal", "-shm", "-lock", "-queue"}) {
-        const fs::path path = name + companion;
-        struct stat status {};
-        for (const auto look : {::lstat, ::stat})  // a link of another's, or to what is another's
-            if (look(path.c_str(), &status) == 0 && (look == ::stat || S_ISLNK(status.st_mode)))
-                if (const char* why = untrusted_status(status)) return untrusted_here(path, why, status);
+fs::path behind_links(const fs::path& file) {
+    fs::path at = file;
+    for (int i = 0; i < most_links; ++i) {
+        const auto next = next_link(at);
+        if (!next) break;
+        at = *next;
     }
-    struct stat status {};
-    if (::stat(folder_of(file).c_str(), &status) == 0)
-        if (const char* why = untrusted_status(status)) return untrusted_here(folder_of(file), why, status);
+    std::error_code error;
+    return fs::exists(at, error) ? at : file;
+}
+
+std::string link_to_nothing(const fs::path& path) {
+    std::error_code error;
+    if (!fs::is_symlink(fs::symlink_status(path, error)) || fs::exists(path, error)) return {};
+    return fmt::format("is a link to '{}', where nothing is", shown(fs::read_symlink(path, error)));
+}
+
+std::optional<Untrusted> untrusted(const fs::path& file) {
+    std::optional<fs::path> at = file;
+    for (int i = 0; at && i < most_links; ++i, at = next_link(*at))
+        if (auto found = untrusted_at(*at)) return found;
     return std::nullopt;
 }
 

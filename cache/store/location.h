@@ -15,6 +15,13 @@ namespace autotune {
 /// hosts or kept by a process, where SQLite's locks can't be relied on; nullopt on a local one.
 std::optional<std::string> network_file_system(const std::filesystem::path& path);
 
+/// Where the link at that path leads, over any others: what lies beside a database lies beside its file, whichever name
+/// it is opened by. The path itself where it is no link, or one to nothing.
+std::filesystem::path behind_links(const std::filesystem::path& file);
+
+/// "is a link to 'x', where nothing is"; empty: it is no such link.
+std::string link_to_nothing(const std::filesystem::path& path);
+
 /// Makes the folder with mode 0700. False when that can't be done.
 bool make_private_folder(const std::filesystem::path& folder);
 
@@ -29,10 +36,10 @@ bool others_may_add_files(const std::filesystem::path& file);
 struct Untrusted {
     std::filesystem::path where;  ///< the file, one that SQLite keeps beside it, or its folder
     std::string why;              ///< "'/srv/tune.db' may be written to by its group"
-    std::string remedy;           ///< "chmod go-w /srv/tune.db"
+    std::string remedy;           ///< "chmod go-w /srv/tune.db", as a shell takes it
 };
-/// nullopt: nobody else can. Looks at the file, at what SQLite keeps beside it and at its
-/// folder, as far as they exist. Root and the user are trusted, and so is a group of the user's own name with nobody
+/// nullopt: nobody else can. Looks at the file, at what SQLite keeps beside it and at its folder, as far as they exist,
+/// and at the same of each link that leads to it. Root and the user are trusted, and so is a group of the user's own name with nobody
 /// else in it, which is what a umask of 002 counts on. A sticky folder is sound for the files that are there; what
 /// comes later may be anybody's, and is looked at when it is read.
 std::optional<Untrusted> untrusted(const std::filesystem::path& file);

@@ -121,9 +121,11 @@ StoredMiss miss_of(const Instance& instance, std::string device_fp, std::string 
     return miss;
 }
 
-MissList::MissList(const fs::path& database)
-    : path_{database.filename() == "tune.db" ? database.parent_path() / "misses.jsonl"
-                                             : fs::path{database}.replace_extension(".misses.jsonl")} {}
+MissList::MissList(const fs::path& named) {
+    const fs::path database = behind_links(named);
+    path_ = database.filename() == "tune.db" ? database.parent_path() / "misses.jsonl"
+                                             : fs::path{database}.replace_extension(".misses.jsonl");
+}
 
 MissList::Contents MissList::contents() const {
     Contents out = read_misses(path_);

@@ -8,9 +8,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "autotune/error.h"
@@ -56,27 +58,21 @@ bool create_private(const fs::path& path) {
 /// In a folder such as /tmp another user could put a journal beside a database, which SQLite would roll into it: so it
 /// has one, empty, before anything is read. False: it is another's.
 bool has_own_journal(const fs::path& path) {
-    if (!others_may_add_files(path)) return true;
-    const int file = ::open((path.string() + "-journal").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const fs::path file_itself = behind_links(path);
+    if (!others_may_add_files(file_itself)) return true;
+    const int file =
+        ::open((file_itself.string() + "-journal").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     const bool own = file >= 0 && !may_be_of_others(file);
     if (file >= 0) ::close(file);
     return own;
 }
 
-/// "is a link to 'x', where nothing is"; empty: it is no such link.
-std::string link_to_nothing(const fs::path& path) {
-    std::error_code error;
-    if (!fs::is_symlink(fs::symlink_status(path, error)) || fs::exists(path, error)) return {};
-    return fmt::format("is a link to '{}', where nothing is", shown(fs::read_symlink(path, error)));
-}
-
 /// Makes the file under another name and links it into place, so that of several creators one wins and nobody ever sees
-/// half a schema.
-enum class Created { yes, not_writable, disk_full };
-Created create_file(const fs::path& path, const char* schema, const std::string& uuid) {
+/// half a schema. Returns 0, or the errno of what is in the way.
+int create_file(const fs::path& path, const char* schema, const std::string& uuid) {
     const fs::path making = fmt::format("{}.new-{}-{}", path.string(), ::getpid(), random_uuid().substr(0, 8));
-    if (!create_private(making)) return errno == ENOSPC ? Created::disk_full : Created::not_writable;
-    Created made = Created::not_writable;
+    if (!create_private(making)) return errno;
+    int trouble = EACCES;
     try {
         {
             Database database = Database::open(making, Database::Access::write, std::chrono::milliseconds{0});
@@ -85,12 +81,34 @@ Created create_file(const fs::path& path, const char* schema, const std::string&
         }
         if (::link(making.c_str(), path.c_str()) == 0 || errno == EEXIST ||
             ::renameat2(AT_FDCWD, making.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0 || errno == EEXIST)
-            made = Created::yes;
+            trouble = 0;
+        else
+            trouble = errno;
     } catch (const DatabaseFailure& failure) {
-        if ((failure.code() & 0xff) == SQLITE_FULL) made = Created::disk_full;
+        if (failure.full()) trouble = ENOSPC;
     }
     remove_database(making);
-    return made;
+    return trouble;
+}
+
+/// Of the folders on the way to a file, what keeps the last of them from being made.
+std::string why_no_folder(fs::path folder) {
+    std::error_code error;
+    while (!fs::exists(folder, error) && folder.has_parent_path() && folder != folder.parent_path())
+        folder = folder.parent_path();
+    return fmt::format("'{}' is {}", shown(folder),
+                       fs::exists(folder, error) && !fs::is_directory(folder, error) ? "no folder" : "not writable");
+}
+
+bool is_full(int trouble) noexcept { return trouble == ENOSPC || trouble == EDQUOT; }
+
+/// What keeps a file from being made in its folder.
+std::string why_not_made(const fs::path& path, int trouble) {
+    const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+    if (is_full(trouble)) return fmt::format("the disk of '{}' is full", shown(folder));
+    if (trouble == EACCES || trouble == EROFS || trouble == EPERM)
+        return fmt::format("'{}' is not writable", shown(folder));
+    return std::generic_category().message(trouble);
 }
 
 /// The file is sound enough to be asked: its schema can be read and it knows who it is.
@@ -156,14 +174,14 @@ class Opening {
 public:
     Opening(const Store::Options& options, std::span<const Migration> steps) : options_{options}, steps_{steps} {
         out_.own_place = options.path.empty() && !std::getenv("AUTOTUNE_DB");
-        if (options.mode != Store::Mode::memory)
-            out_.path = options.path.empty() ? Store::default_path() : options.path;
+        if (options.mode != Store::Mode::memory) named_ = options.path.empty() ? Store::default_path() : options.path;
+        out_.path = behind_links(named_);
     }
 
     Opened run() {
         if (options_.mode == Store::Mode::memory) return in_memory("in memory");
         if (out_.path.empty()) return fall_back("there is no home folder for the database (HOME is not set)");
-        if (const auto why = untrusted(out_.path); why && !options_.allow_shared_folder) {
+        if (const auto why = untrusted(named_); why && !options_.allow_shared_folder) {
             const std::string what = fmt::format("{}, and whoever can write there can run code here", why->why);
             if (out_.own_place) return fall_back(what);
             throw Error{Error::Kind::usage, fmt::format("the database is not used: {}", what),
@@ -247,20 +265,18 @@ private:
         }
         if (!wants_write()) return in_memory(fmt::format("nothing is stored in {} yet", name()));
         const fs::path folder = out_.path.parent_path();
-        if (!folder.empty() && !make_private_folder(folder)) return no_folder();
+        if (!folder.empty() && !make_private_folder(folder)) return not_made(why_no_folder(folder));
         if (!network_.empty()) return spooled(false);
-        const Created created = create_file(out_.path, tune_schema, random_uuid());
-        if (created != Created::yes) return no_folder(created);
+        if (const int trouble = create_file(out_.path, tune_schema, random_uuid()))
+            return not_made(why_not_made(out_.path, trouble), is_full(trouble));
         return present(probe(out_.path));
     }
 
-    Opened no_folder(Created created = Created::not_writable) {
-        const std::string why = created == Created::disk_full
-                                    ? fmt::format("the disk of '{}' is full", shown(out_.path.parent_path()))
-                                    : fmt::format("'{}' is not writable", shown(out_.path.parent_path()));
+    Opened not_made(const std::string& why, bool full = false) {
         if (out_.own_place) return fall_back(why);
-        throw Error{created == Created::disk_full ? Error::Kind::store : Error::Kind::usage,
-                    fmt::format("the database '{}' cannot be made: {}", name(), why), "name another place with --db"};
+        throw Error{full ? Error::Kind::store : Error::Kind::usage,
+                    fmt::format("the database '{}' cannot be made: {}", name(), why),
+                    full ? "free some space, or name another place with --db" : "name another place with --db"};
     }
 
     Opened present(const FileProbe& found) {
@@ -326,7 +342,7 @@ private:
             }
             try {
                 if (kind == FileKind::absent &&
-                    (access == Database::Access::read || create_file(path, trials_schema, uuid) != Created::yes))
+                    (access == Database::Access::read || create_file(path, trials_schema, uuid) != 0))
                     break;
                 const bool read = access == Database::Access::read;
                 if (kind == FileKind::absent || kind == FileKind::ours || (kind == FileKind::newer && read)) {
@@ -495,6 +511,7 @@ private:
     const Store::Options& options_;
     std::span<const Migration> steps_;
     Opened out_;
+    fs::path named_;  ///< may be a link to out_.path
     std::string network_;
 };
 
@@ -547,7 +564,7 @@ void replace_damaged(Opened& opened, const Store::Options& options, bool trials)
     const std::string uuid =
         trials ? opened.tune.text_of("SELECT value FROM meta WHERE key = 'db_uuid'") : random_uuid();
     const fs::path to = set_aside(path);
-    if (to.empty() || create_file(path, trials ? trials_schema : tune_schema, uuid) != Created::yes)
+    if (to.empty() || create_file(path, trials ? trials_schema : tune_schema, uuid) != 0)
         throw Error{Error::Kind::store, fmt::format("'{}' is damaged and cannot be replaced", shown(path)),
                     "move it aside, or name another place with --db"};
     Database& fresh = trials ? opened.trials : opened.tune;

@@ -18,9 +18,11 @@
 
 #include "autotune/error.h"
 #include "cache/store/location.h"
+#include "cache/store/miss_list.h"
 #include "cache/store/schema.h"
 #include "cache/store/spool.h"
 #include "cache/store/store.h"
+#include "cache/store/upkeep.h"
 #include "cache/store/writer_lock.h"
 #include "tests/cache/samples.h"
 
@@ -906,6 +908,60 @@ TEST_F(NamedFile, ThatIsALinkToNothingIsNamedAsThat) {
                 << error.what();
         }
     }
+}
+
+// Goal: whichever name a database is opened by, what lies beside its file is one and the same: journal, locks, trials,
+// spool files, lists. Method: links, one to the other, from other folders.
+TEST_F(NamedFile, ThatIsReachedByALinkKeepsAllBesideItsFile) {
+    search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
+    const Folder elsewhere;
+    fs::create_symlink(path_, elsewhere / "far.db");
+    fs::create_symlink("far.db", elsewhere / "link.db");
+    const fs::path link = elsewhere / "link.db";
+    {
+        Store store = Store::open({.path = link});
+        EXPECT_EQ(store.path(), path_);
+        EXPECT_EQ(store.known_outcomes(start()).size(), 1u) << "the trials are those beside the file";
+        search(store, start(2048), {{config(128), 50.0}});
+    }
+    EXPECT_EQ(std::distance(fs::directory_iterator{elsewhere.path()}, {}), 2) << "nothing lies beside the links";
+    EXPECT_EQ(open(Store::Mode::read).known_outcomes(start(2048)).size(), 1u);
+    {
+        Store store = Store::open({.path = link, .spool_only = true});
+        search(store, start(4096), {{config(64), 50.0}});
+        Upkeep{store}.compact();
+    }
+    EXPECT_TRUE(fs::is_symlink(link)) << "a fold replaces the file, not the link";
+    EXPECT_EQ(open(Store::Mode::read).records({.winners_only = true}, today()).size(), 3u);
+    EXPECT_EQ(MissList{link}.path(), MissList{path_}.path());
+}
+
+TEST_F(NamedFile, WhoseFileLiesWhereOthersMayWriteIsRefusedWhicheverLinkLeadsThere) {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root may give a file to another user";
+    search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
+    const Folder own;
+    const fs::path link = own / "link.db";
+    fs::create_symlink(path_, link);
+    const auto refused = [&](Store::Mode mode) {
+        try {
+            Store::open({.path = link, .mode = mode});
+        } catch (const Error& error) {
+            return error.kind() == Error::Kind::usage;
+        }
+        return false;
+    };
+    const auto expect_refused = [&](bool wanted) {
+        for (const Store::Mode mode : {Store::Mode::read, Store::Mode::write}) EXPECT_EQ(refused(mode), wanted);
+    };
+    expect_refused(false);
+    fs::permissions(folder_.path(), fs::perms::all);
+    expect_refused(true);
+    fs::permissions(folder_.path(), fs::perms::all | fs::perms::sticky_bit);
+    expect_refused(false);
+    fs::remove(path_.string() + "-journal");
+    write_bytes(path_.string() + "-journal", "");
+    ASSERT_EQ(::lchown((path_.string() + "-journal").c_str(), 65534, 65534), 0);
+    expect_refused(true);
 }
 
 // Goal: in a folder such as /tmp nobody puts anything beside a database that is taken for its own.
