@@ -108,10 +108,10 @@ bool lies_in(const fs::path& target, const fs::path& folder) {
 
 bool belongs_to(const fs::path& target, const fs::path& database) {
     for (const fs::path& each : {database, trials_path(database)})
-        for (const char* end : {"", "-lock", "-queue", "-journal", "-wal", "-shm"})
+        for (const char* end : {"", "-lock", "-queue", "-fold", "-journal", "-wal", "-shm"})
             if (is_same(target, each.string() + end)) return true;
     return is_same(target, MissList{database}.path()) || lies_in(target, database.parent_path() / "binaries") ||
-           lies_in(target, spool_folder(database));
+           lies_in(target, spool_folder(database)) || lies_in(target, database.parent_path() / "trusted_keys");
 }
 
 [[noreturn]] void fail(const fs::path& path, int error) {

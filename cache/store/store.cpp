@@ -301,10 +301,18 @@ std::size_t Store::put(std::span<const Record> records) {
     return standing;
 }
 
+std::string Store::Impl::why_not_kept() const {
+    constexpr std::string_view in_memory = "memory: ";
+    return opened.state.substr(opened.state.starts_with(in_memory) ? in_memory.size() : 0);
+}
+
 void Store::Impl::require_kept() const {
-    if (!opened.may_write && options.mode != Mode::memory)
+    if (opened.may_write || options.mode == Mode::memory) return;
+    if (opened.where == Opened::Where::spool)
         throw Error{Error::Kind::store, fmt::format("{} cannot be written: {}", name(), opened.state),
                     "name a database on a local disk with --db"};
+    throw Error{Error::Kind::store, fmt::format("nothing can be changed: {}", why_not_kept()),
+                "name a database that you may write to with --db"};
 }
 
 void Store::transact(const std::function<void(Database& tune)>& body) {

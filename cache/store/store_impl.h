@@ -87,6 +87,8 @@ struct Store::Impl {
     /// The spool files, one after another. Those that others may have put there, or that cannot be read, wait, which is
     /// said.
     void read_spools(const std::function<void(const std::filesystem::path& file, const SpoolContents&)>& sink) const;
+    /// Where nothing goes into a file: what is in the way.
+    std::string why_not_kept() const;
     /// Throws where what is written would be in this process alone though it is meant for others.
     void require_kept() const;
 

@@ -274,7 +274,7 @@ Compacted Upkeep::compact() {
             }
         }
     } else {
-        throw Error{Error::Kind::store, fmt::format("nothing can be compacted: {}", impl.opened.state),
+        throw Error{Error::Kind::store, fmt::format("nothing can be compacted: {}", impl.why_not_kept()),
                     "name a database that you may write to with --db"};
     }
     out.bytes_after = size_of(path) + size_of(trials);
@@ -326,8 +326,13 @@ std::vector<std::string> faults_of(const fs::path& database) {
     const FileProbe found = probe(database);
     const std::string name = shown(database);
     switch (found.kind) {
-        case FileKind::absent:
-            throw Error{Error::Kind::usage, fmt::format("there is no database at '{}'", name), "name one with --db"};
+        case FileKind::absent: {
+            const std::string link = link_to_nothing(database);
+            throw Error{
+                Error::Kind::usage,
+                link.empty() ? fmt::format("there is no database at '{}'", name) : fmt::format("'{}' {}", name, link),
+                "name one with --db"};
+        }
         case FileKind::foreign:
             throw Error{Error::Kind::usage, fmt::format("'{}' is no autotune database", name), "name one with --db"};
         case FileKind::newer:

@@ -29,10 +29,11 @@ TEST_F(NamedFileCommandLine, NoResultGoesOverTheDatabaseInUseOrWhatBelongsToIt) 
     fs::create_hard_link(folder / "s.db", folder / "hard.db");
     fs::create_directory(folder / "spool");
     fs::create_directory(folder / "binaries");
+    fs::create_directory(folder / "trusted_keys");
     for (const std::string command : writers)
-        for (const std::string name :
-             {"s.db", "./s.db", "link.db", "hard.db", "s.trials.db", "s.db-lock", "s.db-queue", "s.db-journal",
-              "s.db-wal", "s.db-shm", "s.trials.db-journal", "s.misses.jsonl", "spool/x.jsonl", "binaries/x"}) {
+        for (const std::string name : {"s.db", "./s.db", "link.db", "hard.db", "s.trials.db", "s.db-lock", "s.db-queue",
+                                       "s.db-journal", "s.db-fold", "s.db-wal", "s.db-shm", "s.trials.db-journal",
+                                       "s.misses.jsonl", "spool/x.jsonl", "binaries/x", "trusted_keys/x.pub"}) {
             const bool was = fs::exists(folder / name);
             const Answer r = run(command + " --db s.db -o " + name);
             EXPECT_EQ(r.code, 1) << command << " " << name << r.err;
@@ -142,8 +143,62 @@ TEST_F(NamedFileCommandLine, APruneOfWhatCannotBeWrittenRemovesNothingAndSaysSo)
     ASSERT_EQ(chmod(folder.c_str(), 0755), 0);
     const Answer r = shell(user + "db prune --trials --db s.db");
     EXPECT_EQ(r.code, 5) << r.out << r.err;
-    EXPECT_NE(r.err.find("is not writable, so nothing was removed"), std::string::npos) << r.err;
+    EXPECT_NE(r.err.find("error: s.db is not writable, so nothing was removed"), std::string::npos) << r.err;
     EXPECT_EQ(r.out.find("removed "), std::string::npos) << r.out;
+}
+
+// Goal: a place that takes no database is named with what is in the way, and the help is one that helps.
+TEST_F(NamedFileCommandLine, WhatKeepsADatabaseFromBeingMadeIsNamed) {
+    struct Case {
+        std::string words, error, help;
+    };
+    fs::create_symlink("/nowhere/x.db", folder / "nothing.db");
+    const std::string long_name(250, 'a');
+    const Case cases[] = {
+        {"db merge s.db --into s.db/x.db", "the database 's.db/x.db' cannot be made: 's.db' is no folder",
+         "name another place with --db"},
+        {"db merge s.db --into s.db/deep/x.db", "cannot be made: 's.db' is no folder", "name another place with --db"},
+        {"db merge s.db --into " + long_name + ".db", ".db' cannot be made: File name too long",
+         "name another place with --db"},
+        {"db check --db nothing.db", "'nothing.db' is a link to '/nowhere/x.db', where nothing is",
+         "name one with --db"},
+        {"db salvage s.db s.db/x.db", "cannot be made: 's.db' is no folder", "name another place\n"},
+        {"db salvage none.db new.db", "there is no 'none.db'", "name a broken database"},
+    };
+    for (const Case& each : cases) {
+        const Answer r = run(each.words);
+        EXPECT_EQ(r.code, 1) << each.words;
+        EXPECT_NE(r.err.find(each.error), std::string::npos) << each.words << '\n' << r.err;
+        EXPECT_NE(r.err.find("help: " + each.help), std::string::npos) << each.words << '\n' << r.err;
+        EXPECT_EQ(r.err.find("''"), std::string::npos) << r.err;
+    }
+}
+
+TEST_F(NamedFileCommandLine, WhatCannotBeChangedIsToldWithoutTheWordsOfASearch) {
+    const std::string user = geteuid() == 0 ? "setpriv --reuid 65534 --regid 65534 --clear-groups '" AUTOTUNE_BINARY_DIR
+                                              "/bin/autotune' "
+                                            : "'" AUTOTUNE_BINARY_DIR "/bin/autotune' ";
+    ASSERT_EQ(run("db export --db s.db -o s.jsonl").code, 0);
+    for (const char* name : {"s.db", "s.trials.db", "s.jsonl"}) ASSERT_EQ(chmod((folder / name).c_str(), 0444), 0);
+    ASSERT_EQ(chmod(folder.c_str(), 0755), 0);
+    for (const std::string words :
+         {"db import s.jsonl --db s.db", "db revert-import 1 --db s.db", "db compact --db s.db"}) {
+        const Answer r = shell(user + words);
+        EXPECT_EQ(r.code, 5) << words << r.err;
+        EXPECT_NE(r.err.find("ed: s.db is not writable\nhelp: name a database that you may write to with --db"),
+                  std::string::npos)
+            << words << '\n'
+            << r.err;
+    }
+}
+
+TEST_F(NamedFileCommandLine, AHelpCanBePastedWhateverAFileIsCalled) {
+    fs::rename(folder / "s.db", folder / "it's; mine.db");
+    ASSERT_EQ(shell("printf x | dd of=\"it's; mine.db\" bs=1 seek=60000 conv=notrunc 2>/dev/null").code, 0);
+    ASSERT_EQ(shell("truncate -s -4096 \"it's; mine.db\"").code, 0);
+    const Answer r = run("db check \"it's; mine.db\"");
+    EXPECT_EQ(r.code, 4) << r.err;
+    EXPECT_NE(r.err.find("help: autotune db salvage 'it'\\''s; mine.db' NEW.db copies"), std::string::npos) << r.err;
 }
 
 TEST_F(NamedFileCommandLine, ProblemsMayComeThroughAPipe) {
