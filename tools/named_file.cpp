@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "autotune/error.h"
+#include "cache/store/database_file.h"
 #include "cache/store/file.h"
 #include "cache/store/location.h"
 #include "cache/store/miss_list.h"
@@ -86,11 +87,8 @@ std::optional<int> descriptor_of(const fs::path& target) {
 
 bool begins_as_database(const fs::path& path) {
     constexpr std::string_view mark{"SQLite format 3\0", 16};
-    const OpenFile file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
-    struct stat status {};
     std::array<char, mark.size()> begin{};
-    return file.number() >= 0 && ::fstat(file.number(), &status) == 0 && S_ISREG(status.st_mode) &&
-           ::pread(file.number(), begin.data(), begin.size(), 0) == static_cast<ssize_t>(begin.size()) &&
+    return DatabaseFile{path}.read(std::as_writable_bytes(std::span{begin})) &&
            std::string_view{begin.data(), begin.size()} == mark;
 }
 

@@ -147,6 +147,7 @@ Database Database::open_damaged(const std::filesystem::path& path) {
     Database database{guarded(connection, false)};  // a defensive one has no writable_schema
     if (code != SQLITE_OK) fail(connection, code);
     sqlite3_extended_result_codes(connection, 1);
+    database.patience(std::chrono::seconds{10});
     // First, since the others look at the schema: with it, a file shorter than its header says is read nevertheless.
     database.execute("PRAGMA writable_schema = ON");
     database.execute("PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON");

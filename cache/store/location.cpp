@@ -18,6 +18,7 @@
 #include <system_error>
 #include <thread>
 
+#include "cache/store/database_file.h"
 #include "cache/store/schema.h"
 #include "cache/store/store.h"
 #include "tuner/model/cache_root.h"
@@ -149,25 +150,19 @@ std::uint64_t bytes_of(const Head& head) noexcept {
 
 FileProbe probe_once(const fs::path& path) {
     Head head{};
-    // A pipe that nobody writes to would never open without O_NONBLOCK.
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) {
-        if (errno == ENOENT || errno == ENOTDIR) return {.kind = FileKind::absent};
-        return {.kind = FileKind::unreadable, .trouble = std::generic_category().message(errno)};
-    }
-    const auto got = ::pread(file, head.data(), head.size(), 0);
-    struct stat status {};
-    const bool known = ::fstat(file, &status) == 0;
-    ::close(file);
-    if (!known || !S_ISREG(status.st_mode) || got != static_cast<ssize_t>(head.size()))
-        return {.kind = FileKind::foreign};
+    const DatabaseFile file{path};
+    const int trouble = file.error();
+    if (trouble == ENOENT || trouble == ENOTDIR) return {.kind = FileKind::absent};
+    if (trouble != 0 && trouble != EINVAL)
+        return {.kind = FileKind::unreadable, .trouble = std::generic_category().message(trouble)};
+    if (!file.read(std::as_writable_bytes(std::span{head}))) return {.kind = FileKind::foreign};
     FileProbe found = probe_head(head);
     if (found.kind == FileKind::foreign) return found;
     // A log not yet checkpointed, or a journal to roll back, may hold what the file lacks.
     std::error_code error;
     const auto journal = fs::file_size(path.string() + "-journal", error);
     const bool settled = !found.write_ahead_log && (error || journal == 0);
-    if (settled && static_cast<std::uint64_t>(status.st_size) < bytes_of(head)) found.kind = FileKind::truncated;
+    if (settled && file.size() < bytes_of(head)) found.kind = FileKind::truncated;
     return found;
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "autotune/error.h"
+#include "cache/store/database_file.h"
 #include "cache/store/file.h"
 #include "cache/store/json.h"
 #include "cache/store/location.h"
@@ -72,7 +73,7 @@ bool has_own_journal(const fs::path& path) {
 int create_file(const fs::path& path, const char* schema, const std::string& uuid) {
     const fs::path making = fmt::format("{}.new-{}-{}", path.string(), ::getpid(), random_uuid().substr(0, 8));
     if (!create_private(making)) return errno;
-    int trouble = EACCES;
+    int trouble = EIO;
     try {
         {
             Database database = Database::open(making, Database::Access::write, std::chrono::milliseconds{0});
@@ -86,6 +87,7 @@ int create_file(const fs::path& path, const char* schema, const std::string& uui
             trouble = errno;
     } catch (const DatabaseFailure& failure) {
         if (failure.full()) trouble = ENOSPC;
+        if (!DatabaseFile{making}.may_be_locked()) trouble = ENOLCK;
     }
     remove_database(making);
     return trouble;
@@ -136,14 +138,15 @@ Database read_without_log(const fs::path& path, const char* schema) {
     std::error_code error;
     const fs::path log = path.string() + "-wal";
     const auto changed = fs::last_write_time(path, error);
-    std::optional<std::vector<std::byte>> bytes = read_file_whole(path);
-    if ((fs::file_size(log, error) > 0 && !error) || !bytes || bytes->size() < 100 ||
+    const DatabaseFile file{path};
+    std::vector<std::byte> bytes(file.size());
+    if ((fs::file_size(log, error) > 0 && !error) || bytes.size() < 100 || !file.read(bytes) ||
         changed != fs::last_write_time(path, error))
         throw DatabaseFailure{
             SQLITE_CANTOPEN,
             fmt::format("its last writes are still in '{}', and its folder is not writable", log.filename().string())};
-    (*bytes)[18] = (*bytes)[19] = std::byte{1};  // of the rollback kind
-    Database whole = Database::of_bytes(*bytes), database = Database::in_memory();
+    bytes[18] = bytes[19] = std::byte{1};  // of the rollback kind
+    Database whole = Database::of_bytes(bytes), database = Database::in_memory();
     database.copy_from(whole);
     require_our_schema(database, schema);
     read_uuid(database);
@@ -224,6 +227,11 @@ private:
     }
 
     Opened unusable(const DatabaseFailure& failure) {
+        if (const DatabaseFile file{out_.path}; file.error() == 0 && !file.may_be_locked()) {
+            const std::string what = fmt::format("'{}' cannot be opened: its file system has no locks", name());
+            if (out_.own_place) return fall_back(what);
+            throw Error{Error::Kind::store, what, "name a database on a local disk with --db"};
+        }
         if (failure.busy() && wants_write()) {  // found by a later `db compact`, rather than lost with this process
             const fs::path path = out_.path;
             warn(fmt::format("'{}' is locked by another process, so records go to spool files beside it", name()));

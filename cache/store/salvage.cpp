@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "autotune/error.h"
+#include "cache/store/database_file.h"
 #include "cache/store/file.h"
 #include "cache/store/location.h"
 #include "cache/store/migration.h"
@@ -584,7 +585,13 @@ Salvaged salvage(const fs::path& from, const fs::path& to) {
         making.put_in_place();
         return salvaged;
     } catch (const DatabaseFailure& failure) {
-        throw Error{Error::Kind::store, fmt::format("nothing of '{}' can be read: {}", shown(from), failure.what())};
+        const bool locks = DatabaseFile{from}.may_be_locked();
+        throw Error{Error::Kind::store,
+                    fmt::format("nothing of '{}' can be read: {}", shown(from),
+                                locks ? failure.what() : "its file system has no locks"),
+                    !locks           ? "copy it to a local disk, and name the copy"
+                    : failure.busy() ? std::string{locked_help}
+                                     : std::string{}};
     }
 }
 

@@ -11,10 +11,14 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstdarg>
 #include <fstream>
+#include <functional>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "autotune/error.h"
 #include "cache/store/location.h"
@@ -926,6 +930,7 @@ TEST_F(NamedFile, ThatIsReachedByALinkKeepsAllBesideItsFile) {
     }
     EXPECT_EQ(std::distance(fs::directory_iterator{elsewhere.path()}, {}), 2) << "nothing lies beside the links";
     EXPECT_EQ(open(Store::Mode::read).known_outcomes(start(2048)).size(), 1u);
+    EXPECT_EQ(faults_of(link), std::vector<std::string>{});
     {
         Store store = Store::open({.path = link, .spool_only = true});
         search(store, start(4096), {{config(64), 50.0}});
@@ -962,6 +967,97 @@ TEST_F(NamedFile, WhoseFileLiesWhereOthersMayWriteIsRefusedWhicheverLinkLeadsThe
     write_bytes(path_.string() + "-journal", "");
     ASSERT_EQ(::lchown((path_.string() + "-journal").c_str(), 65534, 65534), 0);
     expect_refused(true);
+}
+
+int without_locks(int file, int command, ...) {
+    if (command == F_SETLK || command == F_SETLKW || command == F_GETLK) {
+        errno = ENOLCK;
+        return -1;
+    }
+    va_list more;
+    va_start(more, command);
+    const long argument = va_arg(more, long);
+    va_end(more);
+    return ::fcntl(file, command, argument);
+}
+
+/// SQLite's locks are refused as long as this lives.
+class NoLocks {
+public:
+    NoLocks() { vfs_->xSetSystemCall(vfs_, "fcntl", reinterpret_cast<sqlite3_syscall_ptr>(without_locks)); }
+    NoLocks(const NoLocks&) = delete;
+    NoLocks& operator=(const NoLocks&) = delete;
+    ~NoLocks() { vfs_->xSetSystemCall(vfs_, "fcntl", nullptr); }
+
+private:
+    sqlite3_vfs* vfs_ = sqlite3_vfs_find("unix");
+};
+
+// Goal: where nothing can be locked, nobody is told to wait for another process.
+TEST_F(NamedFile, OnAFileSystemWithoutLocksIsToldAsThat) {
+    search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
+    const NoLocks none;
+    const auto said = [](const std::function<void()>& deed) -> std::string {
+        try {
+            deed();
+        } catch (const Error& error) {
+            return std::string{error.what()} + " / " + error.help();
+        }
+        return "nothing";
+    };
+    for (const Store::Mode mode : {Store::Mode::read, Store::Mode::write})
+        EXPECT_NE(said([&] {
+                      Store::open({.path = path_, .mode = mode, .patience = std::chrono::milliseconds{0}});
+                  }).find("mine.db' cannot be opened: its file system has no locks / name a database on a local disk"),
+                  std::string::npos);
+    EXPECT_NE(said([&] {
+                  Store::open({.path = folder_ / "new.db"});
+              }).find("new.db' cannot be made: No locks available / name another place with --db"),
+              std::string::npos);
+}
+
+TEST_F(NamedFile, ThatIsBeingWrittenIsWaitedForByASalvage) {
+    search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
+    sqlite3* writer = nullptr;
+    ASSERT_EQ(sqlite3_open(path_.c_str(), &writer), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(writer, "BEGIN EXCLUSIVE", nullptr, nullptr, nullptr), SQLITE_OK);
+    std::thread ending{[&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds{100});
+        sqlite3_exec(writer, "COMMIT", nullptr, nullptr, nullptr);
+    }};
+    EXPECT_EQ(salvage(path_, folder_ / "new.db").records, 1u);
+    ending.join();
+    sqlite3_close(writer);
+}
+
+// Goal: a look at a database, whatever for, leaves this process the locks that it has: another thread may be writing.
+// Method: a write that is not done, and another process that asks whether the file is locked.
+TEST_F(NamedFile, IsLookedAtWithoutGivingUpTheLocksOfThisProcess) {
+    search(*std::make_unique<Store>(open()), start(), {{config(256), 50.0}});
+    const auto locked = [&](const fs::path& file) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            struct flock range {};
+            range.l_type = F_WRLCK;
+            const int descriptor = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
+            ::_exit(::fcntl(descriptor, F_GETLK, &range) == 0 && range.l_type != F_UNLCK ? 0 : 1);
+        }
+        int status = 1;
+        ::waitpid(child, &status, 0);
+        return status == 0;
+    };
+    for (const fs::path& file : {path_, trials_path(path_)}) {
+        sqlite3* writer = nullptr;
+        ASSERT_EQ(sqlite3_open(file.c_str(), &writer), SQLITE_OK);
+        ASSERT_EQ(sqlite3_exec(writer, "BEGIN EXCLUSIVE", nullptr, nullptr, nullptr), SQLITE_OK);
+        ASSERT_TRUE(locked(file));
+        EXPECT_EQ(probe(file).kind, FileKind::ours);
+        EXPECT_TRUE(locked(file)) << "after a look at its head";
+        EXPECT_THROW(Store::open({.path = path_, .mode = Store::Mode::read, .patience = std::chrono::milliseconds{0}}),
+                     Error);
+        EXPECT_TRUE(locked(file)) << "after it was opened to be read";
+        sqlite3_close(writer);
+    }
 }
 
 // Goal: in a folder such as /tmp nobody puts anything beside a database that is taken for its own.

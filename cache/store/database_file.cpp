@@ -1,0 +1,69 @@
+#include "cache/store/database_file.h"
+
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace autotune {
+
+DatabaseFile::DatabaseFile(const std::filesystem::path& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) {
+        error_ = errno;
+        return;
+    }
+    // SQLite would wait for the writer of a pipe.
+    if (!S_ISREG(status.st_mode)) {
+        error_ = EINVAL;
+        return;
+    }
+    sqlite3_vfs* const vfs = sqlite3_vfs_find(nullptr);
+    std::string whole(vfs ? static_cast<std::size_t>(vfs->mxPathname) + 1 : 0, '\0');
+    // What it opens is no link: it asks for this first.
+    if (vfs &&
+        (vfs->xFullPathname(vfs, path.c_str(), static_cast<int>(whole.size()), whole.data()) & 0xff) == SQLITE_OK)
+        name_ = sqlite3_create_filename(whole.c_str(), "", "", 0, nullptr);
+    if (!name_) {
+        error_ = EIO;
+        return;
+    }
+    memory_ =
+        std::make_unique<std::max_align_t[]>(static_cast<std::size_t>(vfs->szOsFile) / sizeof(std::max_align_t) + 1);
+    auto* const file = reinterpret_cast<sqlite3_file*>(memory_.get());
+    errno = 0;
+    if (vfs->xOpen(vfs, name_, file, SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB, nullptr) == SQLITE_OK)
+        file_ = file;
+    else
+        error_ = errno ? errno : EIO;
+}
+
+DatabaseFile::~DatabaseFile() {
+    if (file_) file_->pMethods->xClose(file_);
+    if (name_) sqlite3_free_filename(const_cast<char*>(name_));
+}
+
+bool DatabaseFile::read(std::span<std::byte> bytes, std::uint64_t offset) const {
+    constexpr std::size_t at_once = std::size_t{1} << 30;
+    for (std::size_t at = 0; file_ && at < bytes.size();) {
+        const std::size_t count = std::min(bytes.size() - at, at_once);
+        if (file_->pMethods->xRead(file_, bytes.data() + at, static_cast<int>(count),
+                                   static_cast<sqlite3_int64>(offset + at)) != SQLITE_OK)
+            return false;
+        at += count;
+    }
+    return file_ != nullptr;
+}
+
+std::uint64_t DatabaseFile::size() const {
+    sqlite3_int64 size = 0;
+    return file_ && file_->pMethods->xFileSize(file_, &size) == SQLITE_OK ? static_cast<std::uint64_t>(size) : 0;
+}
+
+bool DatabaseFile::may_be_locked() const {
+    int reserved = 0;
+    return file_ && file_->pMethods->xCheckReservedLock(file_, &reserved) == SQLITE_OK;
+}
+
+}  // namespace autotune
