@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "autotune/error.h"
@@ -53,7 +54,9 @@ std::optional<std::array<std::byte, size>> read_key_file(const fs::path& path, s
 void write_key_file(const fs::path& path, std::string_view words, std::span<const std::byte> key) {
     const std::string line = fmt::format("{}{}\n", words, to_hex(key));
     if (!write_file_whole(path, std::as_bytes(std::span{line})))
-        throw Error{Error::Kind::store, fmt::format("the key '{}' could not be written", shown(path))};
+        throw Error{Error::Kind::store,
+                    fmt::format("the key '{}' could not be written: {}", shown(path), std::strerror(errno)),
+                    "free some space, or name a file in a folder that you may write to"};
 }
 
 bool is_plain_name(std::string_view name) {
@@ -116,7 +119,12 @@ void SigningKey::write(const fs::path& path) const {
         if (fs::exists(fs::symlink_status(each, error)))
             throw Error{Error::Kind::usage, fmt::format("'{}' exists already", shown(each)), "name another file"};
     write_key_file(path, secret_words, secret_);
-    write_key_file(half, public_words, public_key().bytes);
+    try {
+        write_key_file(half, public_words, public_key().bytes);
+    } catch (const Error&) {
+        fs::remove(path, error);  // alone it would be in the way of the next one
+        throw;
+    }
 }
 
 PublicKey SigningKey::public_key() const {

@@ -172,6 +172,21 @@ TEST(Export, AFileThatIsThereIsNotReplaced) {
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator{folder.path()}, {}), 1);
 }
 
+TEST(Export, WhatAKilledExportLeftGoesOnceItIsOld) {
+    Store store = Store::in_memory();
+    store.put(some_records());
+    const Folder folder;
+    const auto before = std::filesystem::file_time_type::clock::now() - std::chrono::hours{48};
+    for (const char* name : {"a.db.new-7-0123abcd", "a.db.new-7-0123abcd-journal", "b.db.new-7-0123abcd"}) {
+        write_file_whole(folder / name, bytes_of("half"));
+        std::filesystem::last_write_time(folder / name, before);
+    }
+    export_database(store, {}, folder / "a.db");
+    EXPECT_FALSE(std::filesystem::exists(folder / "a.db.new-7-0123abcd"));
+    EXPECT_FALSE(std::filesystem::exists(folder / "a.db.new-7-0123abcd-journal"));
+    EXPECT_TRUE(std::filesystem::exists(folder / "b.db.new-7-0123abcd")) << "of another file";
+}
+
 TEST(Export, FlatTablesHaveAColumnForEachFieldAndParameterAndAreNoDatabaseForImport) {
     Store store = Store::in_memory();
     store.put(some_records());

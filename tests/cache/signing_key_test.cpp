@@ -37,6 +37,28 @@ TEST(SigningKey, IsKeptForItsOwnerAlone) {
     EXPECT_THROW(SigningKey::read(folder / "release"), Error) << "others may read it";
 }
 
+TEST(SigningKey, ThatCannotBeKeptSaysWhyAndLeavesNoHalf) {
+    samples::Folder folder;
+    const auto said = [](const fs::path& path) -> std::string {
+        try {
+            SigningKey::generate().write(path);
+        } catch (const Error& error) {
+            return error.what();
+        }
+        return "nothing";
+    };
+    EXPECT_NE(said(folder / "absent/release").find("absent/release' could not be written: No such file or directory"),
+              std::string::npos);
+    const std::string longest(251 - std::string_view{".new-4194304-"}.size() - 32, 'a');  // with ".pub" it is too long
+    const std::string name = longest + std::string(4, 'b');
+    for (std::size_t more = 0; more < 16; ++more) {  // of the process's number, some digits
+        const fs::path path = folder / name.substr(0, longest.size() - 8 + more);
+        const bool made = said(path) == "nothing";
+        EXPECT_EQ(fs::exists(path), made) << more;
+        EXPECT_EQ(fs::exists(path.string() + ".pub"), made) << more;
+    }
+}
+
 TEST(SigningKey, AFileThatIsNoneIsRefused) {
     samples::Folder folder;
     SigningKey::generate().write(folder / "good");
