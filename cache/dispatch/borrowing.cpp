@@ -41,7 +41,8 @@ void find_lenders(std::vector<Lender>& out, const Neighbours& neighbours, const 
 void add_rows(StepList& steps, const Lender& lender, Rung rung) {
     const Snapshot& snapshot = lender.relative ? lender.relative->snapshot : steps.known().snapshot;
     const Snapshot::Problem& problem = snapshot.problems()[lender.found.problem];
-    const std::string text = problem_text(steps.instance().op(), snapshot.key(problem));
+    std::vector<std::byte> whole;
+    const std::string text = problem_text(steps.instance().op(), snapshot.key(problem, whole));
     const float distance = static_cast<float>(lender.found.distance) / octave;
     for (const SnapshotRow& row : snapshot.rows(problem)) {
         if (steps.enough()) return;

@@ -12,7 +12,7 @@ namespace autotune {
 
 /// Where keys of one length differ. Keys of an op's problems are alike but for a few numbers, so what they have in
 /// common is kept once, and of each key its parts: 4 bytes from each place where any two of them differ. Together they
-/// are the whole key. Keys are given by their first byte, as PackedKeys has them.
+/// are the whole key, and it can be made again. Keys are given by their first byte, as PackedKeys has them.
 class KeyParts {
 public:
     explicit KeyParts(const PackedKeys& keys);
@@ -24,6 +24,23 @@ public:
             std::memcpy(parts, key + place, sizeof(Part));
             parts += sizeof(Part);
         }
+    }
+    /// Writes the key that has these parts, with as many bytes as PackedKeys has of it.
+    void restore(const std::byte* parts, std::byte* key) const noexcept {
+        for (std::size_t i = 0; i < blocks_.size(); ++i)
+            std::memcpy(key + i * sizeof(Lanes), &blocks_[i].common, sizeof(Lanes));
+        std::memcpy(key + last_at_, &last_.common, sizeof(Lanes));
+        for (const std::uint32_t place : places_) {
+            std::memcpy(key + place, parts, sizeof(Part));
+            parts += sizeof(Part);
+        }
+    }
+    /// How much restore() writes.
+    std::size_t key_bytes() const noexcept { return last_at_ + sizeof(Lanes); }
+    /// Whether the key with these parts comes before the other one, byte by byte: places ascend, and what keys share
+    /// decides nothing.
+    bool before(const std::byte* parts, const std::byte* others) const noexcept {
+        return std::memcmp(parts, others, bytes()) < 0;
     }
     /// Whether the key has these parts, as copy() wrote them.
     bool same(const std::byte* parts, const std::byte* key) const noexcept {

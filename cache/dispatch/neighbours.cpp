@@ -39,11 +39,12 @@ bool beat_default(const SnapshotRow& row) noexcept {
 Neighbours::Neighbours(const Op& op, const Snapshot& snapshot, bool local_only) {
     const KeySplitter splitter{op};
     SplitKey key;
+    std::vector<std::byte> whole;
     std::unordered_map<std::string, std::map<std::vector<std::uint8_t>, Group>> found;
     const auto problems = snapshot.problems();
     for (std::uint32_t i = 0; i < problems.size(); ++i) {
         const Worth worth = worth_of(snapshot, problems[i], local_only);
-        if (worth == Worth::none || !splitter.split(snapshot.key(problems[i]), key)) continue;
+        if (worth == Worth::none || !splitter.split(snapshot.key(problems[i], whole), key)) continue;
         Group& group = found[key.fixed][key.aligns];
         group.dims = key.octaves.size();
         group.octaves.insert(group.octaves.end(), key.octaves.begin(), key.octaves.end());
@@ -80,8 +81,7 @@ void Neighbours::sort(Group& group, const Snapshot& snapshot) {
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
         if (value(a) != value(b)) return value(a) < value(b);
-        return std::ranges::lexicographical_compare(snapshot.key(snapshot.problems()[group.problems[a]]),
-                                                    snapshot.key(snapshot.problems()[group.problems[b]]));
+        return snapshot.before(snapshot.problems()[group.problems[a]], snapshot.problems()[group.problems[b]]);
     });
     Group sorted{.dims = group.dims, .by = group.by, .first = group.first, .aligns = group.aligns};
     for (const std::size_t i : order) {

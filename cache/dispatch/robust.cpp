@@ -95,13 +95,14 @@ std::vector<RobustConfig> ranked(std::vector<Tuned> problems, std::span<const Sn
 RobustConfigs::RobustConfigs(const Op& op, std::span<const Snapshot* const> snapshots, bool local_only) {
     const KeySplitter splitter{op};
     SplitKey key;
+    std::vector<std::byte> whole;
     std::unordered_map<std::string, std::vector<Tuned>> groups;
     std::vector<Tuned> all;
     for (std::size_t number = 0; number < snapshots.size(); ++number) {
         const Snapshot& snapshot = *snapshots[number];
         for (const Snapshot::Problem& problem : snapshot.problems()) {
             const Tuned tuned = tuned_of(number, snapshot, problem, local_only);
-            if (tuned.best_ns <= 0 || !splitter.split(snapshot.key(problem), key)) continue;
+            if (tuned.best_ns <= 0 || !splitter.split(snapshot.key(problem, whole), key)) continue;
             groups[key.fixed].push_back(tuned);
             all.push_back(tuned);
         }

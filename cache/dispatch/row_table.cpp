@@ -10,6 +10,7 @@ namespace autotune {
 /// How many keys there may be is known, so the buckets of several are fetched together.
 RowTable::RowTable(PackedKeys keys, std::size_t rows)
     : keys_{std::move(keys)},
+      key_size_{keys_.key_size()},
       parts_{keys_},
       buckets_(keys_.count() / Bucket::wanted + 1),
       entries_(keys_.count() * head_size() + rows * sizeof(SnapshotRow)),
@@ -45,7 +46,7 @@ std::uint32_t RowTable::enter(std::uint32_t number, std::uint64_t hash) {
     }
 }
 
-void RowTable::put(std::uint32_t number, std::span<const SnapshotRow> rows) {
+std::uint32_t RowTable::put(std::uint32_t number, std::span<const SnapshotRow> rows) {
     std::byte* const entry = entries_.data() + used_;
     const auto count = static_cast<RowCount>(rows.size());
     std::memcpy(entry, &count, sizeof count);
@@ -53,12 +54,15 @@ void RowTable::put(std::uint32_t number, std::span<const SnapshotRow> rows) {
     std::memcpy(entry + head_size(), rows.data(), rows.size_bytes());
     entry_of_[number] = static_cast<std::uint32_t>(used_);
     used_ += head_size() + rows.size_bytes();
+    return entry_of_[number];
 }
 
 void RowTable::done() {
     for (Bucket& bucket : buckets_)
         for (std::size_t slot = 0; slot < Bucket::slots; ++slot)
             if (bucket.tags[slot] != no_tag) bucket.entries[slot] = entry_of_[bucket.entries[slot]];
+    keys_ = PackedKeys{key_size_};
+    entry_of_ = {};
     repeats_ = {};
 }
 

@@ -28,12 +28,13 @@ public:
         constexpr std::size_t head = 32;  // beside the parts, at most
         return keys.count() * (keys.stride() + head) + rows * sizeof(SnapshotRow) <= ~std::uint32_t{0};
     }
-    /// The keys fit. Rows are to be put for each key that repeats none; then comes done(). rows: how many there will
-    /// be, at most.
+    /// The keys fit. Rows are to be put for each key that repeats none; then comes done(), which gives back the memory
+    /// of the whole keys. rows: how many there will be, at most.
     RowTable(PackedKeys keys, std::size_t rows);
     /// Until done().
     std::span<const Repeat> repeats() const noexcept { return repeats_; }
-    void put(std::uint32_t number, std::span<const SnapshotRow> rows);
+    /// Returns their entry, for key(), before() and rows().
+    std::uint32_t put(std::uint32_t number, std::span<const SnapshotRow> rows);
     void done();
 
     /// Of a key as PackedKeys has them.
@@ -44,14 +45,22 @@ public:
             const Bucket& bucket = buckets_[at];
             for (std::uint64_t hits = bucket.hits(tag_of(hash)); hits != 0; hits &= hits - 1) {
                 const std::uint32_t entry = bucket.entries[Bucket::slot_of(hits)];
-                if (parts_.same(entries_.data() + entry + sizeof(RowCount), key)) return rows_at(entry);
+                if (parts_.same(parts_at(entry), key)) return rows_at(entry);
             }
             if (!bucket.full()) return {};
         }
     }
-    /// Keys and what was put for them: nothing was for a key that repeats another.
-    std::span<const std::byte> key(std::uint32_t number) const noexcept { return keys_[number]; }
-    std::span<const SnapshotRow> rows(std::uint32_t number) const noexcept { return rows_at(entry_of_[number]); }
+    /// The key of an entry, which is made in `buffer`.
+    std::span<const std::byte> key(std::uint32_t entry, std::vector<std::byte>& buffer) const {
+        buffer.resize(parts_.key_bytes());
+        parts_.restore(parts_at(entry), buffer.data());
+        return std::span{buffer}.first(key_size_);
+    }
+    /// Whether the key of an entry comes before another's, byte by byte.
+    bool before(std::uint32_t entry, std::uint32_t other) const noexcept {
+        return parts_.before(parts_at(entry), parts_at(other));
+    }
+    std::span<const SnapshotRow> rows(std::uint32_t entry) const noexcept { return rows_at(entry); }
     std::size_t bytes() const noexcept;
 
 private:
@@ -91,18 +100,20 @@ private:
         constexpr std::size_t unit = alignof(SnapshotRow);
         return (sizeof(RowCount) + parts_.bytes() + unit - 1) / unit * unit;
     }
+    const std::byte* parts_at(std::uint32_t entry) const noexcept { return entries_.data() + entry + sizeof(RowCount); }
     std::span<const SnapshotRow> rows_at(std::uint32_t entry) const noexcept {
         const std::byte* const at = entries_.data() + entry;
         return {std::launder(reinterpret_cast<const SnapshotRow*>(at + head_size())), number_at<RowCount>(at)};
     }
     std::uint32_t enter(std::uint32_t number, std::uint64_t hash);
 
-    PackedKeys keys_;
+    PackedKeys keys_;  ///< until done()
+    std::size_t key_size_;
     KeyParts parts_;
     std::vector<Bucket> buckets_;
     std::vector<std::byte> entries_;       ///< each its row count, the parts of its key and its rows
     std::size_t used_ = 0;                 ///< of them
-    std::vector<std::uint32_t> entry_of_;  ///< by key
+    std::vector<std::uint32_t> entry_of_;  ///< by key, until done()
     std::vector<Repeat> repeats_;
 };
 

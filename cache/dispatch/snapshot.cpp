@@ -130,8 +130,7 @@ private:
                 problems.met[repeat->number].row_count = 0;
             }
             if (taken_.empty()) continue;
-            table.put(key, best_first());
-            out_.problems_.push_back({number, key});
+            out_.problems_.push_back({number, table.put(key, best_first())});
         }
         table.done();
     }

@@ -26,7 +26,7 @@ struct LayeredStore {
 class Snapshot {
 public:
     struct Problem {
-        std::uint32_t table = 0, number = 0;  ///< of its key in that
+        std::uint32_t table = 0, entry = 0;  ///< in that
     };
 
     /// The rows of the stores for the op and a device, which may have several fingerprints; stores that cannot be read
@@ -51,11 +51,17 @@ public:
     /// Why it is not fresh.
     const std::string& stale(const SnapshotRow& row) const noexcept { return reasons_[provenance(row).stale]; }
     std::span<const Problem> problems() const noexcept { return problems_; }
-    std::span<const std::byte> key(const Problem& problem) const noexcept {
-        return tables_[problem.table].key(problem.number);
+    /// Its key, which is made in `buffer`: no table keeps it as a whole.
+    std::span<const std::byte> key(const Problem& problem, std::vector<std::byte>& buffer) const {
+        return tables_[problem.table].key(problem.entry, buffer);
+    }
+    /// By the lengths of keys, then by their bytes: an order that no order of rows changes.
+    bool before(const Problem& problem, const Problem& other) const noexcept {
+        if (problem.table != other.table) return problem.table < other.table;
+        return tables_[problem.table].before(problem.entry, other.entry);
     }
     std::span<const SnapshotRow> rows(const Problem& problem) const noexcept {
-        return tables_[problem.table].rows(problem.number);
+        return tables_[problem.table].rows(problem.entry);
     }
     bool complete() const noexcept { return complete_; }
     std::size_t bytes() const noexcept;

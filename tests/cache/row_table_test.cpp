@@ -25,8 +25,8 @@ std::span<const SnapshotRow> find(const RowTable& table, const Key& key) {
     return table.find(PackedKeys::like_packed(key, filled_up));
 }
 
-/// A table of the keys, each leading to one or two rows that hold its number.
-RowTable table_of(std::size_t size, std::span<const Key> keys) {
+/// A table of the keys, each leading to one or two rows that hold its number. entries: of the keys that repeat none.
+RowTable table_of(std::size_t size, std::span<const Key> keys, std::map<std::uint32_t, std::uint32_t>* entries = {}) {
     PackedKeys packed{size};
     for (const Key& key : keys) packed.add(key);
     RowTable table{packed, 2 * keys.size()};
@@ -34,7 +34,9 @@ RowTable table_of(std::size_t size, std::span<const Key> keys) {
     for (const RowTable::Repeat& repeat : table.repeats()) repeated.insert(repeat.number);
     for (std::uint32_t i = 0; i < keys.size(); ++i) {
         const SnapshotRow rows[] = {{.config = i}, {.config = i, .time_ns = 1}};
-        if (!repeated.contains(i)) table.put(i, std::span{rows}.first(1 + i % 2));
+        if (repeated.contains(i)) continue;
+        const std::uint32_t entry = table.put(i, std::span{rows}.first(1 + i % 2));
+        if (entries) entries->emplace(i, entry);
     }
     table.done();
     return table;
@@ -72,13 +74,50 @@ TEST(RowTable, TellsWhichKeysRepeatWhich) {
     EXPECT_EQ(repeats, (std::vector<std::pair<std::uint32_t, std::uint32_t>>{{0, 2}, {0, 5}, {1, 4}}));
 }
 
-TEST(RowTable, GivesKeysAndRowsByNumber) {
-    const std::vector<Key> keys{Key(20, std::byte{1}), Key(20, std::byte{2})};
-    const RowTable table = table_of(20, keys);
-    for (std::uint32_t i = 0; i < keys.size(); ++i) {
-        EXPECT_TRUE(std::ranges::equal(table.key(i), keys[i]));
-        EXPECT_EQ(table.rows(i).data(), find(table, keys[i]).data());
+/// What a table makes of its entries' keys, and of which comes first, is what the keys are.
+void expect_made_again(std::size_t size, std::span<const Key> keys) {
+    std::map<std::uint32_t, std::uint32_t> entries;
+    const RowTable table = table_of(size, keys, &entries);
+    std::vector<std::byte> whole;
+    std::pair<std::uint32_t, std::uint32_t> last = *entries.begin();
+    for (const auto& [number, entry] : entries) {
+        ASSERT_TRUE(std::ranges::equal(table.key(entry, whole), keys[number])) << "of " << size << " bytes";
+        ASSERT_EQ(table.rows(entry).data(), find(table, keys[number]).data());
+        ASSERT_EQ(table.before(last.second, entry), keys[last.first] < keys[number]) << "of " << size << " bytes";
+        ASSERT_EQ(table.before(entry, last.second), keys[number] < keys[last.first]) << "of " << size << " bytes";
+        last = {number, entry};
     }
+}
+
+// Goal: no key needs to be kept, since its entry is enough to make it again.
+// Method: keys of every length that are one only, the same, alike in most bytes or different in all.
+TEST(RowTable, MakesEveryKeyAgainFromItsEntry) {
+    std::mt19937_64 random{5};
+    for (std::size_t size = 0; size <= 300; ++size) {
+        const Key one = alike_keys(size, 1, random).front();
+        expect_made_again(size, {&one, 1});
+        expect_made_again(size, std::vector<Key>(5, one));
+        expect_made_again(size, alike_keys(size, 20, random));
+        std::vector<Key> different(20, Key(size));
+        for (Key& key : different)
+            for (std::byte& byte : key) byte = static_cast<std::byte>(random());
+        expect_made_again(size, different);
+    }
+}
+
+// A snapshot stays as long as its process; its whole keys are needed only while it is made.
+TEST(RowTable, TakesNoMoreMemoryWhereWhatKeysShareIsLong) {
+    std::size_t bytes[2];
+    for (const std::size_t is_long : {0u, 1u}) {
+        const std::size_t size = is_long ? 300 : 16;
+        std::vector<Key> keys(2000, Key(size, std::byte{9}));
+        for (std::size_t i = 0; i < keys.size(); ++i) {
+            keys[i][3] = static_cast<std::byte>(i);
+            keys[i][4] = static_cast<std::byte>(i >> 8);
+        }
+        bytes[is_long] = table_of(size, keys).bytes();
+    }
+    EXPECT_EQ(bytes[0], bytes[1]);
 }
 
 }  // namespace
