@@ -16,7 +16,7 @@ constexpr double rank_margin = 1.03;  ///< what a search keeps as ranks
 /// A problem on one kind of GPU, and what a config loses there that is not stored for it.
 struct Tuned {
     std::size_t snapshot = 0;
-    std::span<const SnapshotRow> rows{};
+    SnapshotRows rows{};
     std::int64_t best_ns = 0;
     double otherwise = rank_margin;
 };

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "cache/dispatch/key_parts.h"
-#include "cache/dispatch/snapshot_row.h"
+#include "cache/dispatch/snapshot_rows.h"
 
 namespace autotune {
 
-/// The rows of all problems whose keys have one length, by key. A look-up waits for memory twice: for a bucket, and for
-/// the parts of a key, which stand before its rows.
+/// The rows of all problems whose keys have one length, by key. A slot has the parts of a key and the best of its rows,
+/// so a look-up waits for memory once: the tags, of which it needs some first, are so small that they stay in a cache.
 class RowTable {
 public:
     /// A key that was there before.
@@ -25,95 +25,96 @@ public:
 
     /// Whether a table of these keys can say in 32 bits where each stands; only a hostile file has more.
     static bool fits(const PackedKeys& keys, std::size_t rows) noexcept {
-        constexpr std::size_t head = 32;  // beside the parts, at most
-        return keys.count() * (keys.stride() + head) + rows * sizeof(SnapshotRow) <= ~std::uint32_t{0};
+        constexpr std::size_t most = ~std::uint32_t{0}, beside_parts = 40;
+        return rows <= most && keys.count() <= most && slots_for(keys.count()) * (keys.stride() + beside_parts) <= most;
     }
-    /// The keys fit. Rows are to be put for each key that repeats none; then comes done(), which gives back the memory
-    /// of the whole keys. rows: how many there will be, at most.
-    RowTable(PackedKeys keys, std::size_t rows);
+    /// The keys fit. Rows are to be put for each key that repeats none; then comes done().
+    explicit RowTable(const PackedKeys& keys);
     /// Until done().
     std::span<const Repeat> repeats() const noexcept { return repeats_; }
-    /// Returns their entry, for key(), before() and rows().
+    /// At least one row, best first. Returns the key's slot, for key(), before() and rows().
     std::uint32_t put(std::uint32_t number, std::span<const SnapshotRow> rows);
     void done();
 
     /// Of a key as PackedKeys has them.
-    std::span<const SnapshotRow> find(const std::byte* key) const noexcept {
-        if (!parts_.fit(key)) return {};
+    SnapshotRows find(const std::byte* key) const noexcept {
         const std::uint64_t hash = parts_.hash(key);
-        for (std::size_t at = bucket_of(hash);; at = after(at)) {
-            const Bucket& bucket = buckets_[at];
-            for (std::uint64_t hits = bucket.hits(tag_of(hash)); hits != 0; hits &= hits - 1) {
-                const std::uint32_t entry = bucket.entries[Bucket::slot_of(hits)];
-                if (parts_.same(parts_at(entry), key)) return rows_at(entry);
+        std::size_t at = group_of(hash);
+        __builtin_prefetch(&groups_[at]);  // comes while the rest of the key is compared: of 20 ns, that saves 5
+        if (!parts_.fit(key)) return {};
+        for (;; at = after(at)) {
+            const Group group = groups_[at];
+            for (std::uint64_t hits = group.hits(tag_of(hash)); hits != 0; hits &= hits - 1) {
+                const std::size_t slot = at * Group::slots + Group::slot_of(hits);
+                if (parts_.same(parts_at(slot), key)) return rows(slot);
             }
-            if (!bucket.full()) return {};
+            if (group.free() != 0) return {};
         }
     }
-    /// The key of an entry, which is made in `buffer`.
-    std::span<const std::byte> key(std::uint32_t entry, std::vector<std::byte>& buffer) const {
+    /// The key of a slot, which is made in `buffer`.
+    std::span<const std::byte> key(std::size_t slot, std::vector<std::byte>& buffer) const {
         buffer.resize(parts_.key_bytes());
-        parts_.restore(parts_at(entry), buffer.data());
+        parts_.restore(parts_at(slot), buffer.data());
         return std::span{buffer}.first(key_size_);
     }
-    /// Whether the key of an entry comes before another's, byte by byte.
-    bool before(std::uint32_t entry, std::uint32_t other) const noexcept {
-        return parts_.before(parts_at(entry), parts_at(other));
+    /// Whether the key of a slot comes before another's, byte by byte.
+    bool before(std::size_t slot, std::size_t other) const noexcept {
+        return parts_.before(parts_at(slot), parts_at(other));
     }
-    std::span<const SnapshotRow> rows(std::uint32_t entry) const noexcept { return rows_at(entry); }
+    SnapshotRows rows(std::size_t slot) const noexcept {
+        const std::byte* const at = slot_at(slot);
+        return {std::launder(reinterpret_cast<const SnapshotRow*>(at + best_at_)),
+                further_.data() + number_at<std::uint32_t>(at)};
+    }
     std::size_t bytes() const noexcept;
 
 private:
-    using RowCount = std::uint32_t;
-    using Tag = std::uint16_t;  ///< some bits of a key's hash
-    static constexpr Tag no_tag = 0;
+    using Tag = std::uint8_t;  ///< some bits of a key's hash; the highest one says that there is a key
 
-    /// Keys whose hashes begin alike, up to eight: all of its tags are compared at once, so that nothing hangs on the
-    /// order in which they came. What finds no room is in the next one. Each lies in one cache line.
-    struct alignas(64) Bucket {
+    /// The tags of slots whose keys have hashes that begin alike, one a byte: all are compared at once, so that nothing
+    /// hangs on the order in which keys came. What finds no room is in the next group.
+    struct Group {
         static constexpr std::size_t slots = 8, wanted = 5;
-        using Tags = Tag __attribute__((vector_size(slots * sizeof(Tag))));
-        using Halves = std::uint64_t __attribute__((vector_size(sizeof(Tags))));
+        static constexpr std::uint64_t each = 0x0101'0101'0101'0101, highest = each << 7;
+        std::uint64_t tags = 0;
 
-        Tags tags{};
-        std::array<std::uint32_t, slots> entries{};
-
-        /// A bit for each slot with that tag.
+        /// The highest bit of each slot with that tag. Above a slot that has it, one whose tag is the next may be told
+        /// too, but never a free one.
         std::uint64_t hits(Tag tag) const noexcept {
-            const auto same = reinterpret_cast<Halves>(tags == (Tags{} + tag));
-            constexpr std::uint64_t each = 0x0001'0001'0001'0001;
-            return (same[0] & each) | (same[1] & each << 1);
+            const std::uint64_t differ = tags ^ each * tag;
+            return (differ - each) & ~differ & highest;
         }
+        std::uint64_t free() const noexcept { return ~tags & highest; }
         /// Of the lowest bit.
         static std::size_t slot_of(std::uint64_t hits) noexcept {
-            const auto bit = static_cast<std::size_t>(std::countr_zero(hits));
-            return bit / 16 + bit % 2 * 4;
+            return static_cast<std::size_t>(std::countr_zero(hits)) / 8;
         }
-        bool full() const noexcept { return hits(no_tag) == 0; }
+    };
+    struct alignas(64) Line {
+        std::array<std::byte, 64> bytes;
     };
 
-    static Tag tag_of(std::uint64_t hash) noexcept { return static_cast<Tag>(hash | 1); }
-    std::size_t bucket_of(std::uint64_t hash) const noexcept { return scaled_to(buckets_.size(), hash); }
-    std::size_t after(std::size_t bucket) const noexcept { return bucket + 1 == buckets_.size() ? 0 : bucket + 1; }
-    /// Before the rows of an entry: their number and the parts of their key.
-    std::size_t head_size() const noexcept {
-        constexpr std::size_t unit = alignof(SnapshotRow);
-        return (sizeof(RowCount) + parts_.bytes() + unit - 1) / unit * unit;
+    static std::size_t groups_for(std::size_t keys) noexcept { return keys / Group::wanted + 1; }
+    static std::size_t slots_for(std::size_t keys) noexcept { return groups_for(keys) * Group::slots; }
+    static Tag tag_of(std::uint64_t hash) noexcept { return static_cast<Tag>(hash | 0x80); }
+    std::size_t group_of(std::uint64_t hash) const noexcept { return scaled_to(groups_.size(), hash); }
+    std::size_t after(std::size_t group) const noexcept { return group + 1 == groups_.size() ? 0 : group + 1; }
+    const std::byte* slot_at(std::size_t slot) const noexcept {
+        return lines_.data()->bytes.data() + slot * slot_size_;
     }
-    const std::byte* parts_at(std::uint32_t entry) const noexcept { return entries_.data() + entry + sizeof(RowCount); }
-    std::span<const SnapshotRow> rows_at(std::uint32_t entry) const noexcept {
-        const std::byte* const at = entries_.data() + entry;
-        return {std::launder(reinterpret_cast<const SnapshotRow*>(at + head_size())), number_at<RowCount>(at)};
-    }
-    std::uint32_t enter(std::uint32_t number, std::uint64_t hash);
+    std::byte* slot_at(std::size_t slot) noexcept { return lines_.data()->bytes.data() + slot * slot_size_; }
+    const std::byte* parts_at(std::size_t slot) const noexcept { return slot_at(slot) + sizeof(std::uint32_t); }
+    std::uint32_t enter(std::uint32_t number, const std::byte* key, std::uint64_t hash);
 
-    PackedKeys keys_;  ///< until done()
     std::size_t key_size_;
     KeyParts parts_;
-    std::vector<Bucket> buckets_;
-    std::vector<std::byte> entries_;       ///< each its row count, the parts of its key and its rows
-    std::size_t used_ = 0;                 ///< of them
-    std::vector<std::uint32_t> entry_of_;  ///< by key, until done()
+    std::size_t best_at_, slot_size_;
+    std::vector<Group> groups_;
+    /// Slots: each the number of its second row in further_ (of its key, until its rows are put), the parts of its key,
+    /// and at best_at_ its best row.
+    std::vector<Line> lines_;
+    std::vector<SnapshotRow> further_;
+    std::vector<std::uint32_t> slot_of_;  ///< by key, until done()
     std::vector<Repeat> repeats_;
 };
 

@@ -31,7 +31,8 @@ public:
                                                   .nvrtc_minor = static_cast<std::int16_t>(view.id.nvrtc_minor),
                                                   .verified = view.verified,
                                                   .imported = !local,
-                                                  .layer = layer_}),
+                                                  .layer = layer_}) &
+                                       SnapshotRow::most_provenances,
                          .time_ns = view.time_ns,
                          .default_ns = view.default_ns.value_or(0)});
         ranked_.push_back({.tuned_at = view.tuned_at,
@@ -120,7 +121,7 @@ private:
             out_.complete_ = false;
             return;
         }
-        RowTable& table = out_.tables_.emplace_back(std::move(problems.keys), rows);
+        RowTable& table = out_.tables_.emplace_back(problems.keys);
         auto repeat = table.repeats().begin();
         for (std::uint32_t key = 0; key < problems.met.size(); ++key) {
             taken_.clear();

@@ -10,7 +10,7 @@
 
 #include "autotune/dispatcher.h"
 #include "cache/dispatch/row_table.h"
-#include "cache/dispatch/snapshot_row.h"
+#include "cache/dispatch/snapshot_rows.h"
 #include "cache/store/store.h"
 
 namespace autotune {
@@ -26,7 +26,7 @@ struct LayeredStore {
 class Snapshot {
 public:
     struct Problem {
-        std::uint32_t table = 0, entry = 0;  ///< in that
+        std::uint32_t table = 0, slot = 0;  ///< in that
     };
 
     /// The rows of the stores for the op and a device, which may have several fingerprints; stores that cannot be read
@@ -38,7 +38,7 @@ public:
                          const Today& today);
 
     /// Rows of the problem, best first; empty: none.
-    std::span<const SnapshotRow> find(std::span<const std::byte> key) const noexcept {
+    SnapshotRows find(std::span<const std::byte> key) const noexcept {
         if (key.size() >= table_of_size_.size() || table_of_size_[key.size()] == no_table) return {};
         PackedKeys::FilledUp filled_up;
         return tables_[table_of_size_[key.size()]].find(PackedKeys::like_packed(key, filled_up));
@@ -53,16 +53,14 @@ public:
     std::span<const Problem> problems() const noexcept { return problems_; }
     /// Its key, which is made in `buffer`: no table keeps it as a whole.
     std::span<const std::byte> key(const Problem& problem, std::vector<std::byte>& buffer) const {
-        return tables_[problem.table].key(problem.entry, buffer);
+        return tables_[problem.table].key(problem.slot, buffer);
     }
     /// By the lengths of keys, then by their bytes: an order that no order of rows changes.
     bool before(const Problem& problem, const Problem& other) const noexcept {
         if (problem.table != other.table) return problem.table < other.table;
-        return tables_[problem.table].before(problem.entry, other.entry);
+        return tables_[problem.table].before(problem.slot, other.slot);
     }
-    std::span<const SnapshotRow> rows(const Problem& problem) const noexcept {
-        return tables_[problem.table].rows(problem.entry);
-    }
+    SnapshotRows rows(const Problem& problem) const noexcept { return tables_[problem.table].rows(problem.slot); }
     bool complete() const noexcept { return complete_; }
     std::size_t bytes() const noexcept;
 

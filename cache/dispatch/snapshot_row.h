@@ -22,7 +22,11 @@ struct RowProvenance {
 
 /// A stored config as the dispatcher needs it: small, since a look-up waits for it to come from memory.
 struct SnapshotRow {
-    std::uint32_t config = 0, provenance = 0;  ///< for Snapshot::config and Snapshot::provenance
+    static constexpr std::uint32_t most_provenances = ~std::uint32_t{0} >> 1;  ///< far more than fit in memory
+
+    std::uint32_t config = 0;                  ///< for Snapshot::config
+    std::uint32_t provenance : 31 = 0;         ///< for Snapshot::provenance
+    std::uint32_t last : 1 = 0;                ///< of its problem's rows: RowTable says so
     std::int64_t time_ns = 0, default_ns = 0;  ///< default_ns 0: not known
 };
 

@@ -894,9 +894,9 @@ TEST(Snapshot, FindsEveryKeyWithItsRowsBestFirstAndNothingElse) {
     EXPECT_TRUE(snapshot.complete());
     for (std::int64_t n = 0; n < 300; ++n) {
         const auto rows = snapshot.find(problem(n).key);
-        ASSERT_EQ(rows.size(), 2u) << n;
-        EXPECT_EQ(snapshot.config(rows[0]), config(64));
-        EXPECT_LT(rows[0].time_ns, rows[1].time_ns);
+        ASSERT_EQ(std::ranges::distance(rows), 2) << n;
+        EXPECT_EQ(snapshot.config(rows.front()), config(64));
+        EXPECT_LT(rows.front().time_ns, std::next(rows.begin())->time_ns);
     }
     EXPECT_TRUE(snapshot.find(problem(300).key).empty());
     EXPECT_TRUE(snapshot.find({}).empty());
@@ -920,8 +920,8 @@ TEST(Snapshot, TellsKeysOfAnyLengthApart) {
     ASSERT_EQ(snapshot.problems().size(), records.size());
     std::set<const SnapshotRow*> rows;
     for (const Record& record : records) {
-        ASSERT_EQ(snapshot.find(record.problem.key).size(), 1u) << record.problem.key.size();
-        rows.insert(snapshot.find(record.problem.key).data());
+        ASSERT_EQ(std::ranges::distance(snapshot.find(record.problem.key)), 1) << record.problem.key.size();
+        rows.insert(&snapshot.find(record.problem.key).front());
         std::vector<std::byte> other = record.problem.key;
         other.push_back(std::byte{3});
         EXPECT_TRUE(snapshot.find(other).empty());
@@ -939,8 +939,8 @@ TEST(Snapshot, RowsOfSeveralDatabasesCompete) {
     Store* const stores[] = {&mine, &theirs};
     const Snapshot snapshot = Snapshot::read(stores, "scale", "h200", today());
     const auto rows = snapshot.find(problem(1).key);
-    ASSERT_EQ(rows.size(), 2u);
-    EXPECT_EQ(snapshot.config(rows[0]), config(512));
+    ASSERT_EQ(std::ranges::distance(rows), 2);
+    EXPECT_EQ(snapshot.config(rows.front()), config(512));
 }
 
 // -- signatures

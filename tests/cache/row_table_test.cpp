@@ -20,23 +20,23 @@ std::vector<Key> alike_keys(std::size_t size, std::size_t count, std::mt19937_64
     return keys;
 }
 
-std::span<const SnapshotRow> find(const RowTable& table, const Key& key) {
+SnapshotRows find(const RowTable& table, const Key& key) {
     PackedKeys::FilledUp filled_up;
     return table.find(PackedKeys::like_packed(key, filled_up));
 }
 
-/// A table of the keys, each leading to one or two rows that hold its number. entries: of the keys that repeat none.
-RowTable table_of(std::size_t size, std::span<const Key> keys, std::map<std::uint32_t, std::uint32_t>* entries = {}) {
+/// A table of the keys, each leading to one to three rows that hold its number. slots: of the keys that repeat none.
+RowTable table_of(std::size_t size, std::span<const Key> keys, std::map<std::uint32_t, std::uint32_t>* slots = {}) {
     PackedKeys packed{size};
     for (const Key& key : keys) packed.add(key);
-    RowTable table{packed, 2 * keys.size()};
+    RowTable table{packed};
     std::set<std::uint32_t> repeated;
     for (const RowTable::Repeat& repeat : table.repeats()) repeated.insert(repeat.number);
     for (std::uint32_t i = 0; i < keys.size(); ++i) {
-        const SnapshotRow rows[] = {{.config = i}, {.config = i, .time_ns = 1}};
+        const SnapshotRow rows[] = {{.config = i}, {.config = i, .time_ns = 1}, {.config = i, .time_ns = 2}};
         if (repeated.contains(i)) continue;
-        const std::uint32_t entry = table.put(i, std::span{rows}.first(1 + i % 2));
-        if (entries) entries->emplace(i, entry);
+        const std::uint32_t slot = table.put(i, std::span{rows}.first(1 + i % 3));
+        if (slots) slots->emplace(i, slot);
     }
     table.done();
     return table;
@@ -53,9 +53,12 @@ TEST(RowTable, FindsEveryKeyAndNoneThatDiffersInAnyByte) {
             std::map<Key, std::uint32_t> first;
             for (std::uint32_t i = 0; i < keys.size(); ++i) first.try_emplace(keys[i], i);
             for (const Key& key : keys) {
-                const auto rows = find(table, key);
-                ASSERT_EQ(rows.size(), 1 + first.at(key) % 2) << "of keys of " << size << " bytes";
-                for (const SnapshotRow& row : rows) ASSERT_EQ(row.config, first.at(key));
+                std::uint32_t met = 0;
+                for (const SnapshotRow& row : find(table, key)) {
+                    ASSERT_EQ(row.config, first.at(key)) << "of keys of " << size << " bytes";
+                    ASSERT_EQ(row.time_ns, met++);
+                }
+                ASSERT_EQ(met, 1 + first.at(key) % 3) << "of keys of " << size << " bytes";
                 for (std::size_t i = 0; i < size; ++i) {
                     Key other = key;
                     other[i] ^= std::byte{0x80};
@@ -68,30 +71,30 @@ TEST(RowTable, FindsEveryKeyAndNoneThatDiffersInAnyByte) {
 TEST(RowTable, TellsWhichKeysRepeatWhich) {
     PackedKeys keys{2};
     for (const int key : {1, 2, 1, 3, 2, 1}) keys.add(Key{std::byte{5}, static_cast<std::byte>(key)});
-    const RowTable table{keys, 6};
+    const RowTable table{keys};
     std::vector<std::pair<std::uint32_t, std::uint32_t>> repeats;
     for (const RowTable::Repeat& repeat : table.repeats()) repeats.emplace_back(repeat.first, repeat.number);
     EXPECT_EQ(repeats, (std::vector<std::pair<std::uint32_t, std::uint32_t>>{{0, 2}, {0, 5}, {1, 4}}));
 }
 
-/// What a table makes of its entries' keys, and of which comes first, is what the keys are.
+/// What a table makes of its slots' keys, and of which comes first, is what the keys are.
 void expect_made_again(std::size_t size, std::span<const Key> keys) {
-    std::map<std::uint32_t, std::uint32_t> entries;
-    const RowTable table = table_of(size, keys, &entries);
+    std::map<std::uint32_t, std::uint32_t> slots;
+    const RowTable table = table_of(size, keys, &slots);
     std::vector<std::byte> whole;
-    std::pair<std::uint32_t, std::uint32_t> last = *entries.begin();
-    for (const auto& [number, entry] : entries) {
-        ASSERT_TRUE(std::ranges::equal(table.key(entry, whole), keys[number])) << "of " << size << " bytes";
-        ASSERT_EQ(table.rows(entry).data(), find(table, keys[number]).data());
-        ASSERT_EQ(table.before(last.second, entry), keys[last.first] < keys[number]) << "of " << size << " bytes";
-        ASSERT_EQ(table.before(entry, last.second), keys[number] < keys[last.first]) << "of " << size << " bytes";
-        last = {number, entry};
+    std::pair<std::uint32_t, std::uint32_t> last = *slots.begin();
+    for (const auto& [number, slot] : slots) {
+        ASSERT_TRUE(std::ranges::equal(table.key(slot, whole), keys[number])) << "of " << size << " bytes";
+        ASSERT_EQ(&table.rows(slot).front(), &find(table, keys[number]).front());
+        ASSERT_EQ(table.before(last.second, slot), keys[last.first] < keys[number]) << "of " << size << " bytes";
+        ASSERT_EQ(table.before(slot, last.second), keys[number] < keys[last.first]) << "of " << size << " bytes";
+        last = {number, slot};
     }
 }
 
-// Goal: no key needs to be kept, since its entry is enough to make it again.
+// Goal: no key needs to be kept, since its slot is enough to make it again.
 // Method: keys of every length that are one only, the same, alike in most bytes or different in all.
-TEST(RowTable, MakesEveryKeyAgainFromItsEntry) {
+TEST(RowTable, MakesEveryKeyAgainFromItsSlot) {
     std::mt19937_64 random{5};
     for (std::size_t size = 0; size <= 300; ++size) {
         const Key one = alike_keys(size, 1, random).front();
