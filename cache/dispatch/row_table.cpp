@@ -24,17 +24,22 @@ RowTable::RowTable(const PackedKeys& keys)
       groups_(groups_for(keys.count())),
       lines_(slots_for(keys.count()) * slot_size_ / sizeof(Line) + 1),
       slot_of_(keys.count()) {
-    std::array<std::uint64_t, 16> hashes;
-    for (std::uint32_t begin = 0; begin < keys.count(); begin += hashes.size()) {
-        const std::size_t several = std::min(hashes.size(), keys.count() - begin);
+    constexpr std::size_t most = 16;
+    const std::size_t size = keys.filled_size();
+    std::vector<std::byte> whole(most * size);
+    std::array<std::uint64_t, most> hashes;
+    for (std::uint32_t begin = 0; begin < keys.count(); begin += most) {
+        const std::size_t several = std::min(most, keys.count() - begin);
         for (std::size_t i = 0; i < several; ++i) {
-            hashes[i] = parts_.hash(keys.at(begin + i));
+            std::byte* const key = whole.data() + i * size;
+            keys.copy(begin + i, key);
+            hashes[i] = parts_.hash(key);
             const std::size_t group = group_of(hashes[i]);
             const std::uint64_t free = groups_[group].free();
             if (free != 0) __builtin_prefetch(slot_at(group * Group::slots + Group::slot_of(free)), 1);
         }
         for (std::uint32_t i = 0; i < several; ++i) {
-            const std::uint32_t first = enter(begin + i, keys.at(begin + i), hashes[i]);
+            const std::uint32_t first = enter(begin + i, whole.data() + i * size, hashes[i]);
             if (first != begin + i) repeats_.push_back({first, begin + i});
         }
     }

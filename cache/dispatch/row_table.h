@@ -26,7 +26,8 @@ public:
     /// Whether a table of these keys can say in 32 bits where each stands; only a hostile file has more.
     static bool fits(const PackedKeys& keys, std::size_t rows) noexcept {
         constexpr std::size_t most = ~std::uint32_t{0}, beside_parts = 40;
-        return rows <= most && keys.count() <= most && slots_for(keys.count()) * (keys.stride() + beside_parts) <= most;
+        return rows <= most && keys.count() <= most &&
+               slots_for(keys.count()) * (keys.filled_size() + beside_parts) <= most;
     }
     /// The keys fit. Rows are to be put for each key that repeats none; then comes done().
     explicit RowTable(const PackedKeys& keys);
@@ -36,7 +37,7 @@ public:
     std::uint32_t put(std::uint32_t number, std::span<const SnapshotRow> rows);
     void done();
 
-    /// Of a key as PackedKeys has them.
+    /// Of a key filled up as PackedKeys has them.
     SnapshotRows find(const std::byte* key) const noexcept {
         const std::uint64_t hash = parts_.hash(key);
         std::size_t at = group_of(hash);
