@@ -1,12 +1,27 @@
 #include "cache/store/crc32.h"
 
 #ifdef __x86_64__
+#include <array>
+
 #include <smmintrin.h>
 #include <wmmintrin.h>
 
 namespace autotune {
 
 typedef int Words __attribute__((vector_size(16)));
+
+namespace {
+
+/// Sixteen of these, from the n-th on, move the first n bytes of a block to its end, or from the 16 + n-th on the
+/// others to its beginning; 0x80 gives a zero.
+constexpr auto moves = [] {
+    std::array<std::uint8_t, 48> places;
+    for (std::size_t i = 0; i < places.size(); ++i)
+        places[i] = i / 16 == 1 ? static_cast<std::uint8_t>(i - 16) : std::uint8_t{0x80};
+    return places;
+}();
+
+}  // namespace
 
 __attribute__((target("pclmul,sse4.1"))) std::uint32_t Crc32::folded(std::uint32_t state,
                                                                      std::span<const std::byte> bytes) noexcept {
@@ -30,7 +45,16 @@ __attribute__((target("pclmul,sse4.1"))) std::uint32_t Crc32::folded(std::uint32
         }
         a = fold(fold(fold(a, by_16, b), by_16, c), by_16, d);
     }
-    for (; i < bytes.size(); i += 16) a = fold(a, by_16, load(i));
+    for (; i + 16 <= bytes.size(); i += 16) a = fold(a, by_16, load(i));
+    if (const std::size_t left = bytes.size() - i; left > 0) {
+        // What is folded so far and the bytes left are two blocks, the first of them with zeros before it.
+        const auto move = [&](std::size_t from) {
+            return _mm_loadu_si128(reinterpret_cast<const __m128i*>(moves.data() + from));
+        };
+        const __m128i down = move(16 + left);  // where 0x80 stands, that is where the bytes left go
+        const __m128i last = _mm_and_si128(load(bytes.size() - 16), _mm_cmpgt_epi8(_mm_setzero_si128(), down));
+        a = fold(_mm_shuffle_epi8(a, move(left)), by_16, _mm_or_si128(_mm_shuffle_epi8(a, down), last));
+    }
     // 128 bits to 64, to 32, and the remainder.
     const __m128i low = _mm_setr_epi32(-1, 0, -1, 0);
     a = _mm_xor_si128(_mm_unpackhi_epi64(a, _mm_setzero_si128()), _mm_clmulepi64_si128(a, by_16, 0x10));
