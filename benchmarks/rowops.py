@@ -3,7 +3,7 @@
 
   rowops.py --autotune build/release/bin/autotune [--library build/release/lib/libautotune.so.1] [--only softmax]
 
-Tunes each problem (what the database holds already is not searched again), then launches the winner through the
+Tunes each problem (what the database holds already is not searched again; --tuned: nothing is), then launches the winner through the
 dispatcher of libautotune.so on PyTorch's tensors and stream, in turns with whatever of these there is:
 
 CONTESTANTS
@@ -59,12 +59,15 @@ def contest_of(options, works):
     """Tunes, holds and times, the most telling works first, then the others: rows are there when time runs out."""
     from beside import cub
     folder = tempfile.mkdtemp()
+    if options.tuned and not options.db:
+        print("error: --tuned needs --db", file=sys.stderr)
+        return 1
     options.db = options.db or os.path.join(folder, "rowops.db")
     building = cub.begin_build(folder)
     summaries, errors, found, facts, tuning_s, start = {}, {}, {}, {}, 0.0, 0
     for end in sorted({sum(w.quick for w in works), len(works)} - {0}):
         began = time.time()
-        summaries_here, errors_here = tune(options, works[start:end])
+        summaries_here, errors_here = ({}, {}) if options.tuned else tune(options, works[start:end])
         tuning_s += time.time() - began
         summaries |= summaries_here
         errors |= errors_here
@@ -239,6 +242,7 @@ def arguments():
     parser.add_argument("--library", help="libautotune.so.1; in lib/ beside bin/ without it")
     parser.add_argument("--budget", help="of a problem's search: 4s, quick 1s")
     parser.add_argument("--db", default="")
+    parser.add_argument("--tuned", action="store_true", help="search nothing: --db has it")
     parser.add_argument("--only", default="", help="ops, with commas between; chains: all chains")
     parser.add_argument("--quick", action="store_true", help="one or two problems an op")
     parser.add_argument("--no-steps", action="store_true", help="no steps of chains one by one")

@@ -474,6 +474,8 @@ public:
         std::string help = failure.help();
         constexpr std::string_view flag = " with --db";  // which a salvage does not take
         if (const std::size_t at = help.find(flag); at != std::string::npos) help.erase(at, flag.size());
+        // SQLite calls it no full disk where the shared memory of a write-ahead log does not fit.
+        if (help.empty()) help = "free some space, or name another place";
         return Error{failure.kind(), message, help, failure.where()};
     }
 
