@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <tuple>
 
 #include "autotune/error.h"
@@ -47,8 +48,9 @@ TEST_P(Templates, EachVariantIsRightAndClean) {
     EXPECT_GT(tried, 0);
 }
 
-// Goal: what depends on where a row starts, or on which tiles are waited for, is right in other configs than the default.
-// Method: transposes of tiles of each slant, scans and uniques over more than 1024 tiles, whose sets and groups all fill.
+// Goal: what depends on where a row starts, or on which tiles are waited for, is right in other configs than the
+// default. Method: transposes of tiles of each slant, scans and uniques over more than 1024 tiles, whose sets and
+// groups all fill.
 TEST(TemplateConfigs, AreRightWhereRowsStartAnywhereAndTilesWait) {
     if (const std::string trouble = no_compiler(); !trouble.empty()) GTEST_SKIP() << trouble;
     const auto number = [](std::int64_t n) { return Value{n}; };
@@ -263,6 +265,60 @@ TEST(StagedRows, FollowOneAnotherThroughTheRing) {
             ASSERT_EQ(run.instance().objection(config), std::nullopt) << op;
             const Outcome outcome = run.trial(config);
             EXPECT_TRUE(outcome.ok()) << op << " " << config.text() << ": " << info(outcome.ending).words << ": "
+                                      << outcome.reason << "\n"
+                                      << outcome.log;
+        }
+    }
+}
+
+// Goal: rows that arrive while others are worked on are right when their places in shared memory are gone round: packed
+// ones, ones that lie apart and start anywhere, with an output in the input's place, with elements that are no numbers.
+// Method: an H100 is given so few blocks or clusters at a time that each has four rows or more, and places for three.
+TEST(RowsAhead, FollowOneAnotherThroughTheirPlaces) {
+    if (const std::string trouble = no_compiler(); !trouble.empty()) GTEST_SKIP() << trouble;
+    struct Way {
+        const char *dtype, *config;
+        std::int64_t rows, cols;
+        Binding binding = {};
+        bool in_place = false, specials = false;
+    };
+    const auto apart = [](int x, int y, std::int64_t cols) {
+        return Binding{.strides = {{"ldx", cols + 5}, {"ldy", cols + 5}, {"lddx", cols + 5}},
+                       .align = {{"x", x}, {"y", y}, {"dx", y}}};
+    };
+    const std::vector<Way> ways{
+        {"f32", "CLUSTER=1 THREADS=1024 CHUNKS=2 RAGGED=true BLOCKS=1", 530, 4099, {}, false, true},
+        {"f32", "CLUSTER=1 THREADS=1024 CHUNKS=2 RAGGED=false BLOCKS=1", 530, 4104, {}, true},
+        {"f32", "CLUSTER=4 THREADS=256 CHUNKS=2 RAGGED=true BLOCKS=2", 240, 4099, apart(4, 8, 4099)},
+        {"f16", "CLUSTER=4 THREADS=256 CHUNKS=2 RAGGED=true BLOCKS=2", 240, 8205, apart(2, 2, 8205), true},
+    };
+    for (const auto& [op, more, online] :
+         std::vector<std::tuple<std::string, Fields, bool>>{{"softmax", {}, true},
+                                                            {"log_softmax", {}, true},
+                                                            {"cross_entropy", {}, true},
+                                                            {"layernorm", {{"stats", true}}, false},
+                                                            {"rmsnorm", {{"bias", true}}, false}}) {
+        const Op& made = *std::ranges::find(builtin_ops(), op, &Op::name);
+        for (std::size_t k = 0; k < ways.size(); ++k) {
+            const Way& way = ways[k];
+            Fields fields{{"rows", way.rows}, {"cols", way.cols}, {"dtype", std::string{way.dtype}}};
+            fields.insert(fields.end(), more.begin(), more.end());
+            const char* const output = op == "cross_entropy" ? "dx" : "y";
+            Binding binding = way.binding;
+            std::erase_if(binding.strides, [&](const auto& one) {
+                return one.first != "ldx" && one.first != std::string{"ld"} + output;
+            });
+            std::erase_if(binding.align, [&](const auto& one) { return one.first != "x" && one.first != output; });
+            if (op == "cross_entropy") binding.scalars = {{"smoothing", k % 2 == 0 ? 0.0 : 0.1}};
+            const TemplateMemory memory{
+                .specials = way.specials, .output = way.in_place ? output : "", .over = way.in_place ? "x" : ""};
+            TemplateRun run{"sm_90", made, fields, binding, memory};
+            const std::string text =
+                std::string{"ahead "} + way.config + (online ? k % 2 == 0 ? " ONLINE=true" : " ONLINE=false" : "");
+            const Config config = config_from_text(text);
+            ASSERT_EQ(run.instance().objection(config), std::nullopt) << op << " " << text;
+            const Outcome outcome = run.trial(config);
+            EXPECT_TRUE(outcome.ok()) << op << " " << text << ": " << info(outcome.ending).words << ": "
                                       << outcome.reason << "\n"
                                       << outcome.log;
         }
