@@ -7,8 +7,9 @@
 // weight, bias  W, [cols]
 // mean, rstd  float, [rows]
 // launch      grid = CLUSTER * any, up to rows and 2^31 - 1, block = THREADS, cluster = CLUSTER, dynamic shared memory of
-//             `ring` chunks of THREADS 16-byte vectors
-// needs       sm_90; THREADS a power of two, 64 or more; CLUSTER * THREADS vectors < cols <= CHUNKS times that
+//             `ring` chunks of THREADS 16-byte vectors; KEPT: before them CHUNKS * THREADS vectors of weights, and of biases
+// needs       sm_90; THREADS a power of two, 64 or more; CLUSTER * THREADS vectors < cols <= CHUNKS times that;
+//             KEPT: not RAGGED
 // source      as norm_rows.cu; rows ahead of the one that is worked on: the persistent kernels of NVIDIA/cutlass
 #include "row_ahead.cuh"
 #ifdef __CUDACC_RTC__
@@ -32,6 +33,9 @@
 #ifndef BLOCKS
 #define BLOCKS 1  // blocks that shall fit a multiprocessor
 #endif
+#ifndef KEPT
+#define KEPT 0  // 1: weights and biases stay in shared memory, a block's columns being the same in each row
+#endif
 
 #ifndef W
 #define W T  // of weight and bias
@@ -49,6 +53,35 @@
 using Ahead = RowAhead<T, THREADS, CHUNKS, RAGGED, CLUSTER, BLOCKS>;
 constexpr int VEC = Ahead::vec;
 extern __shared__ uint4 shared[];
+static_assert(!KEPT || !RAGGED, "the columns of a thread then differ from row to row");
+
+/// A thread's vectors of what all rows share, in pieces of a load; 0 where a row has ended.
+struct KeptRow {
+    static constexpr int piece = VEC * sizeof(W) > 16 ? 16 / sizeof(W) : VEC;
+    W* const mine;
+
+    __device__ __forceinline__ W* at(int i, int j) const { return mine + (i * THREADS * VEC + j * THREADS); }
+    __device__ __forceinline__ void keep(const W* from, const Ahead::Part& part) const {
+#pragma unroll 1
+        for (int i = 0; i < CHUNKS; ++i) {
+#pragma unroll
+            for (int j = 0; j < VEC; j += piece) {
+                Vec<W, piece> some = splat<W, piece>(0.0f);
+                if (part.has(i)) some = load_readonly<piece>(from + part.column(i) + j);
+                store(at(i, j), some);
+            }
+        }
+    }
+    __device__ __forceinline__ void get(float (&x)[VEC], int i) const {
+#pragma unroll
+        for (int j = 0; j < VEC; j += piece) {
+            float some[piece];
+            to_floats(load<piece>(at(i, j)), some);
+#pragma unroll
+            for (int k = 0; k < piece; ++k) x[j + k] = some[k];
+        }
+    }
+};
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     norm_ahead(const T* x, const W* weight, const W* bias, T* y, float* mean_out, float* rstd_out, long long rows,
@@ -59,7 +92,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     const int rank = blockIdx.x % CLUSTER, step = gridDim.x / CLUSTER;
     const unsigned zero = cols >> 31;
     long long row = blockIdx.x / CLUSTER;
-    Ahead ahead{state, shared, ring, x, row, step, rows, ldx, cols, rank};
+    // A thread keeps what it reads itself.
+    constexpr int kept = KEPT ? CHUNKS * THREADS * VEC : 0;
+    W* const shared_weights = reinterpret_cast<W*>(shared);
+    const KeptRow weights{shared_weights + threadIdx.x * KeptRow::piece};
+    const KeptRow biases{shared_weights + kept + threadIdx.x * KeptRow::piece};
+    if constexpr (KEPT) {
+        const Ahead::Part part{x, cols, rank};
+        weights.keep(weight, part);
+        if (BIAS) biases.keep(bias, part);
+    }
+    uint4* const places = reinterpret_cast<uint4*>(shared_weights + (1 + BIAS) * kept);
+    Ahead ahead{state, places, ring, x, row, step, rows, ldx, cols, rank};
     for (int turn = 0; row < rows; row += step, ++turn) {
         // 1. The row comes into registers; its single elements are under way meanwhile.
         const Ahead::Part part{x + row * ldx, cols, rank};
@@ -112,8 +156,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             restate<2>(raw[i], zero);
             to_floats(raw[i], value);
             float w[VEC], b[VEC] = {};
-            load_shared_row<VEC>(part.has(i), w, weight + part.column(i), weights_fit);
-            if (BIAS) load_shared_row<VEC>(part.has(i), b, bias + part.column(i), bias_fits);
+            if constexpr (KEPT) {
+                weights.get(w, i);
+                if (BIAS) biases.get(b, i);
+            } else {
+                load_shared_row<VEC>(part.has(i), w, weight + part.column(i), weights_fit);
+                if (BIAS) load_shared_row<VEC>(part.has(i), b, bias + part.column(i), bias_fits);
+            }
 #pragma unroll
             for (int j = 0; j < VEC; ++j) value[j] = normalised(value[j], w[j], b[j]);
             store_once_anywhere_if(part.has(i), to + part.column(i), value, y_fits);

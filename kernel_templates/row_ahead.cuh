@@ -98,7 +98,7 @@ public:
         // The same in all threads of the block.
         if (part.head + (rank_ + i * CLUSTER) * THREADS * vec >= part.end) return;
         await_phase(&state_.arrived[place_], parity_);
-        if (part.has(i)) v = load<vec>(places_[place_ * THREADS + threadIdx.x].lane);
+        if (part.has(i)) v = load<vec>((places_ + threadIdx.x)[place_ * THREADS].lane);
         __syncwarp();
         if (threadIdx.x % 32 == 0) arrive_at(&state_.taken[place_]);
         if (++place_ == size_) {

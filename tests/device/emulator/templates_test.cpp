@@ -313,8 +313,10 @@ TEST(RowsAhead, FollowOneAnotherThroughTheirPlaces) {
             const TemplateMemory memory{
                 .specials = way.specials, .output = way.in_place ? output : "", .over = way.in_place ? "x" : ""};
             TemplateRun run{"sm_90", made, fields, binding, memory};
-            const std::string text =
-                std::string{"ahead "} + way.config + (online ? k % 2 == 0 ? " ONLINE=true" : " ONLINE=false" : "");
+            const std::string text = std::string{"ahead "} + way.config +
+                                     (online   ? k % 2 == 0 ? " ONLINE=true" : " ONLINE=false"
+                                      : k == 1 ? " KEPT=true"
+                                               : " KEPT=false");
             const Config config = config_from_text(text);
             ASSERT_EQ(run.instance().objection(config), std::nullopt) << op << " " << text;
             const Outcome outcome = run.trial(config);
