@@ -52,11 +52,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
                         long long lddx, long long ignore, float smoothing, float scale, int ring) {
     __shared__ Exchange<CLUSTER> exchanges[1];
     __shared__ Ahead::State state;
-    open_exchanges(exchanges);
     const int rank = blockIdx.x % CLUSTER, step = gridDim.x / CLUSTER;
     const unsigned zero = cols >> 31;
     long long row = blockIdx.x / CLUSTER;
     Ahead ahead{state, shared, ring, x, row, step, rows, ldx, cols, rank};
+    open_exchanges(exchanges);
     // One thread reads the labels, a row ahead, and their logits: they would be registers of all.
     __shared__ LABEL labels[2];
     __shared__ T logits[2];

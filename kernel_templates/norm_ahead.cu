@@ -88,7 +88,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
                int cols, long long ldx, long long ldy, float eps, float offset, int ring) {
     __shared__ Exchange<CLUSTER> exchanges[1 + MEAN];
     __shared__ Ahead::State state;
-    open_exchanges(exchanges);
     const int rank = blockIdx.x % CLUSTER, step = gridDim.x / CLUSTER;
     const unsigned zero = cols >> 31;
     long long row = blockIdx.x / CLUSTER;
@@ -97,13 +96,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     W* const shared_weights = reinterpret_cast<W*>(shared);
     const KeptRow weights{shared_weights + threadIdx.x * KeptRow::piece};
     const KeptRow biases{shared_weights + kept + threadIdx.x * KeptRow::piece};
+    uint4* const places = reinterpret_cast<uint4*>(shared_weights + (1 + BIAS) * kept);
+    Ahead ahead{state, places, ring, x, row, step, rows, ldx, cols, rank};
     if constexpr (KEPT) {
         const Ahead::Part part{x, cols, rank};
         weights.keep(weight, part);
         if (BIAS) biases.keep(bias, part);
     }
-    uint4* const places = reinterpret_cast<uint4*>(shared_weights + (1 + BIAS) * kept);
-    Ahead ahead{state, places, ring, x, row, step, rows, ldx, cols, rank};
+    open_exchanges(exchanges);
     for (int turn = 0; row < rows; row += step, ++turn) {
         // 1. The row comes into registers; its single elements are under way meanwhile.
         const Ahead::Part part{x + row * ldx, cols, rank};

@@ -114,7 +114,7 @@ public:
     }
 
 private:
-    static __device__ __forceinline__ bool is_feeder() { return threadIdx.x == THREADS - 32; }
+    static __device__ __forceinline__ bool is_feeder() { return threadIdx.x == 32; }
 
     __device__ __forceinline__ void start_row() {
         if (state_.row >= rows_) return;

@@ -46,11 +46,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     softmax_ahead(const T* x, T* y, long long rows, int cols, long long ldx, long long ldy, int ring) {
     __shared__ Exchange<CLUSTER> exchanges[1];
     __shared__ Ahead::State state;
-    open_exchanges(exchanges);
     const int rank = blockIdx.x % CLUSTER, step = gridDim.x / CLUSTER;
     const unsigned zero = cols >> 31;
     long long row = blockIdx.x / CLUSTER;
     Ahead ahead{state, shared, ring, x, row, step, rows, ldx, cols, rank};
+    open_exchanges(exchanges);
     for (int turn = 0; row < rows; row += step, ++turn) {
         // 1. The row comes into registers; its single elements are under way meanwhile.
         const Ahead::Part part{x + row * ldx, cols, rank};
