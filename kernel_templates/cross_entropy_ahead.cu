@@ -32,6 +32,9 @@
 #ifndef BLOCKS
 #define BLOCKS 1  // blocks that shall fit a multiprocessor
 #endif
+#ifndef FEED
+#define FEED bulk  // what brings rows ahead: bulk copies, those of what first leaves the cache, or threads
+#endif
 #ifndef ONLINE
 #define ONLINE 1  // 1: exponentials are added as the row comes; 0: when it is there
 #endif
@@ -43,7 +46,7 @@
 #define GRADIENT 1  // 0: the loss alone
 #endif
 
-using Ahead = RowAhead<T, THREADS, CHUNKS, RAGGED, CLUSTER, BLOCKS>;
+using Ahead = RowAhead<Feed::FEED, T, THREADS, CHUNKS, RAGGED, CLUSTER, BLOCKS>;
 constexpr int VEC = Ahead::vec;
 extern __shared__ uint4 shared[];
 
@@ -55,23 +58,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     const int rank = blockIdx.x % CLUSTER, step = gridDim.x / CLUSTER;
     const unsigned zero = cols >> 31;
     long long row = blockIdx.x / CLUSTER;
-    Ahead ahead{state, shared, ring, x, row, step, rows, ldx, cols, rank};
-    open_exchanges(exchanges);
     // One thread reads the labels, a row ahead, and their logits: they would be registers of all.
-    __shared__ LABEL labels[2];
+    __shared__ LABEL labels[3];
     __shared__ T logits[2];
     if (threadIdx.x == 0) {
         copy_async_if<1>(row < rows, &labels[0], label + row);
         cp_async_commit();
     }
+    Ahead ahead{state, shared, ring, x, row, step, rows, ldx, cols, rank};
+    open_exchanges(exchanges);
     for (int turn = 0; row < rows; row += step, ++turn) {
+        ahead.start(row);
+
         // 1. The row comes into registers; its single elements are under way meanwhile, and so is its label's logit.
         const T* const from = x + row * ldx;
         const Ahead::Part part{from, cols, rank};
         T logit = from_float<T>(0.0f);
         if (threadIdx.x == 0) {
-            cp_async_wait<0>();
-            logit = Target<T, LABEL>{from, labels[turn % 2], cols, ignore}.logit;
+            cp_async_wait<Ahead::groups>();
+            logit = Target<T, LABEL>{from, labels[turn % 3], cols, ignore}.logit;
+            copy_async_if<1>(row + step < rows, &labels[(turn + 1) % 3], label + row + step);
+            cp_async_commit();
         }
         float single = minus_infinity;
         if (RAGGED && part.has_single) single = to_float(from[part.single]);
@@ -97,11 +104,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         const MaxSumTotal all =
             row_reduce<THREADS, 1, CLUSTER, 0, MaxSumTotalLanes, 2>(mine, rank, turn, &exchanges[0]);
         ahead.done();
-        const Target<T, LABEL> target{labels[turn % 2], logits[turn % 2], cols, ignore};
-        if (threadIdx.x == 0) {
-            copy_async_if<1>(row + step < rows, &labels[(turn + 1) % 2], label + row + step);
-            cp_async_commit();
-        }
+        const Target<T, LABEL> target{labels[turn % 3], logits[turn % 2], cols, ignore};
         if (rank == 0 && threadIdx.x == 0) loss[row] = target.loss(all, cols, smoothing);
 
         // 3. The gradients.

@@ -33,6 +33,9 @@
 #ifndef BLOCKS
 #define BLOCKS 1  // blocks that shall fit a multiprocessor
 #endif
+#ifndef FEED
+#define FEED bulk  // what brings rows ahead: bulk copies, those of what first leaves the cache, or threads
+#endif
 #ifndef KEPT
 #define KEPT 0  // 1: weights and biases stay in shared memory, a block's columns being the same in each row
 #endif
@@ -50,7 +53,7 @@
 #define STATS 0  // 1: mean and rstd are stored
 #endif
 
-using Ahead = RowAhead<T, THREADS, CHUNKS, RAGGED, CLUSTER, BLOCKS>;
+using Ahead = RowAhead<Feed::FEED, T, THREADS, CHUNKS, RAGGED, CLUSTER, BLOCKS>;
 constexpr int VEC = Ahead::vec;
 extern __shared__ uint4 shared[];
 static_assert(!KEPT || !RAGGED, "the columns of a thread then differ from row to row");
@@ -105,6 +108,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     }
     open_exchanges(exchanges);
     for (int turn = 0; row < rows; row += step, ++turn) {
+        ahead.start(row);
+
         // 1. The row comes into registers; its single elements are under way meanwhile.
         const Ahead::Part part{x + row * ldx, cols, rank};
         float single = 0.0f;

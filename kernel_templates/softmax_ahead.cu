@@ -30,6 +30,9 @@
 #ifndef BLOCKS
 #define BLOCKS 1  // blocks that shall fit a multiprocessor
 #endif
+#ifndef FEED
+#define FEED bulk  // what brings rows ahead: bulk copies, those of what first leaves the cache, or threads
+#endif
 #ifndef ONLINE
 #define ONLINE 1  // 1: exponentials are added as the row comes; 0: when it is there
 #endif
@@ -38,7 +41,7 @@
 #define LOG 0  // 1: log_softmax
 #endif
 
-using Ahead = RowAhead<T, THREADS, CHUNKS, RAGGED, CLUSTER, BLOCKS>;
+using Ahead = RowAhead<Feed::FEED, T, THREADS, CHUNKS, RAGGED, CLUSTER, BLOCKS>;
 constexpr int VEC = Ahead::vec;
 extern __shared__ uint4 shared[];
 
@@ -52,6 +55,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     Ahead ahead{state, shared, ring, x, row, step, rows, ldx, cols, rank};
     open_exchanges(exchanges);
     for (int turn = 0; row < rows; row += step, ++turn) {
+        ahead.start(row);
+
         // 1. The row comes into registers; its single elements are under way meanwhile.
         const Ahead::Part part{x + row * ldx, cols, rank};
         float single = minus_infinity;

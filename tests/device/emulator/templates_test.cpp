@@ -287,10 +287,10 @@ TEST(RowsAhead, FollowOneAnotherThroughTheirPlaces) {
                        .align = {{"x", x}, {"y", y}, {"dx", y}}};
     };
     const std::vector<Way> ways{
-        {"f32", "CLUSTER=1 THREADS=1024 CHUNKS=2 RAGGED=true BLOCKS=1", 530, 4099, {}, false, true},
-        {"f32", "CLUSTER=1 THREADS=1024 CHUNKS=2 RAGGED=false BLOCKS=1", 530, 4104, {}, true},
-        {"f32", "CLUSTER=4 THREADS=256 CHUNKS=2 RAGGED=true BLOCKS=2", 240, 4099, apart(4, 8, 4099)},
-        {"f16", "CLUSTER=4 THREADS=256 CHUNKS=2 RAGGED=true BLOCKS=2", 240, 8205, apart(2, 2, 8205), true},
+        {"f32", "CLUSTER=1 THREADS=1024 CHUNKS=2 RAGGED=true BLOCKS=1 FEED=bulk", 530, 4099, {}, false, true},
+        {"f32", "CLUSTER=1 THREADS=1024 CHUNKS=2 RAGGED=false BLOCKS=1 FEED=threads", 530, 4104, {}, true},
+        {"f32", "CLUSTER=4 THREADS=256 CHUNKS=2 RAGGED=true BLOCKS=2 FEED=threads", 240, 4099, apart(4, 8, 4099)},
+        {"f16", "CLUSTER=4 THREADS=256 CHUNKS=2 RAGGED=true BLOCKS=2 FEED=first", 240, 8205, apart(2, 2, 8205), true},
     };
     for (const auto& [op, more, online] :
          std::vector<std::tuple<std::string, Fields, bool>>{{"softmax", {}, true},
