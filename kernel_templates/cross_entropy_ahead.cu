@@ -8,7 +8,8 @@
 //                   label - smoothing / cols); 0 of an ignored row, NaN as the loss
 // launch            grid = CLUSTER * any, up to rows and 2^31 - 1, block = THREADS, cluster = CLUSTER, dynamic shared
 //                   memory of `ring` chunks of THREADS 16-byte vectors
-// needs             sm_90; THREADS a power of two, 64 or more; CLUSTER * THREADS vectors < cols <= CHUNKS times that
+// needs             sm_90; THREADS a power of two, 64 or more; CLUSTER * THREADS vectors < cols <= CHUNKS times that;
+//                   FEED threads: `ring` >= CHUNKS
 #include "cross_entropy.cuh"
 #include "row_ahead.cuh"
 #ifdef __CUDACC_RTC__

@@ -4,12 +4,13 @@
 //     without mean
 //
 // x, y        T, row-major [rows, cols], ldx and ldy elements from row to row; y may be x
-// weight, bias  W, [cols]
+// weight, bias W, [cols]
 // mean, rstd  float, [rows]
-// launch      grid = CLUSTER * any, up to rows and 2^31 - 1, block = THREADS, cluster = CLUSTER, dynamic shared memory of
-//             `ring` chunks of THREADS 16-byte vectors; KEPT: before them CHUNKS * THREADS vectors of weights, and of biases
+// launch      grid = CLUSTER * any, up to rows and 2^31 - 1, block = THREADS, cluster = CLUSTER, dynamic shared memory
+//             of `ring` chunks of THREADS 16-byte vectors; KEPT: before them CHUNKS * THREADS vectors of weights and
+//             of biases
 // needs       sm_90; THREADS a power of two, 64 or more; CLUSTER * THREADS vectors < cols <= CHUNKS times that;
-//             KEPT: not RAGGED
+//             FEED threads: `ring` >= CHUNKS; KEPT: not RAGGED
 // source      as norm_rows.cu; rows ahead of the one that is worked on: the persistent kernels of NVIDIA/cutlass
 #include "row_ahead.cuh"
 #ifdef __CUDACC_RTC__

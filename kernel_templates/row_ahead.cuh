@@ -1,5 +1,5 @@
-// row_ahead: the rows that a block holds in registers one after the other, and those to come, which bulk copies bring
-// into shared memory meanwhile (sm_90).
+// row_ahead: the rows that a block holds in registers one after the other, and those to come, which copies bring into
+// shared memory meanwhile (sm_90; sm_80 where threads bring them and there are no clusters).
 #ifndef AUTOTUNE_ROW_AHEAD_CUH
 #define AUTOTUNE_ROW_AHEAD_CUH
 

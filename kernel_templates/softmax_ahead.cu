@@ -6,7 +6,8 @@
 // x, y    T, row-major [rows, cols], ldx and ldy elements from row to row; y may be x
 // launch  grid = CLUSTER * any, up to rows and 2^31 - 1, block = THREADS, cluster = CLUSTER, dynamic shared memory of
 //         `ring` chunks of THREADS 16-byte vectors
-// needs   sm_90; THREADS a power of two, 64 or more; CLUSTER * THREADS vectors < cols <= CHUNKS times that
+// needs   sm_90; THREADS a power of two, 64 or more; CLUSTER * THREADS vectors < cols <= CHUNKS times that;
+//         FEED threads: `ring` >= CHUNKS
 // source  as softmax_rows.cu; rows ahead of the one that is worked on: the persistent kernels of NVIDIA/cutlass
 #include "row_ahead.cuh"
 #ifdef __CUDACC_RTC__
