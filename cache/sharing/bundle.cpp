@@ -180,8 +180,8 @@ Bundle Bundle::parse(std::span<const std::byte> bytes, std::string name) {
 }
 
 void Bundle::read_manifest(std::string_view text, std::vector<Part>& parts) {
-    const json manifest = json::parse(text);
     try {
+        const json manifest = parse_json(text);
         const std::uint64_t format = count_in(manifest, "format");
         if (format != bundle_format)
             refuse(fmt::format("it is of format {}, and this program knows {}", format, bundle_format));

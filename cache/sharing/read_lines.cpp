@@ -316,9 +316,9 @@ public:
             part.crc = crc32(part.hash);
             return judge_.objection(part.value);
         });
-        // A text that is no run has none.
-        const bool same = run->environment && run->environment->hash == environment->hash;
-        return same ? run : &mismatch(device, environment);
+        const bool read = run->environment != nullptr;  // else it is no run, and `refused` says why
+        if (read && run->environment->hash == environment->hash) return run;
+        return &mismatch(device, environment, read ? "its run had another environment" : run->refused);
     }
 
 private:
@@ -342,7 +342,7 @@ private:
         T* const made = &at->second;
         if (known) return made;
         try {
-            made->refused = read(*made, nlohmann::json::parse(text));
+            made->refused = read(*made, parse_json(text));
         } catch (const nlohmann::json::exception&) {
             made->refused = "one of its parts is no JSON of ours";
         } catch (const Error& error) {
@@ -356,8 +356,8 @@ private:
         return name_;
     }
 
-    RunPart& mismatch(Part<DeviceIdentity>* device, Part<Environment>* environment) {
-        mismatch_.refused = "its run had another environment";
+    RunPart& mismatch(Part<DeviceIdentity>* device, Part<Environment>* environment, const std::string& why) {
+        mismatch_.refused = why;
         mismatch_.device = device;
         mismatch_.environment = environment;
         return mismatch_;

@@ -80,11 +80,20 @@ json to_json(const RunInfo& r) {
             {"ended", r.ended}};
 }
 
+/// Of all objects in it, which nest no deeper than is read.
+std::size_t members_of(const json& in) {
+    std::size_t count = in.is_object() ? in.size() : 0;
+    if (in.is_structured())
+        for (const json& inner : in) count += members_of(inner);
+    return count;
+}
+
 }  // namespace
 
 json parse_json(std::string_view text) {
     int depth = 0;
     bool quoted = false;
+    std::size_t members = 0;
     for (std::size_t i = 0; i < text.size(); ++i) {
         const char c = text[i];
         if (quoted) {
@@ -99,9 +108,14 @@ json parse_json(std::string_view text) {
                 throw Error{Error::Kind::usage, fmt::format("it is nested deeper than {}", deepest_nesting)};
         } else if (c == ']' || c == '}') {
             --depth;
+        } else if (c == ':') {
+            ++members;
         }
     }
-    return json::parse(text);
+    json parsed = json::parse(text);
+    // Of two of one name the last would count here, and the first for another reader.
+    if (members_of(parsed) != members) throw Error{Error::Kind::usage, "it has a member twice"};
+    return parsed;
 }
 
 WholeNumber whole(const json& in, const char* name) {

@@ -16,7 +16,8 @@ namespace autotune {
 
 /// A text of elsewhere is nested no deeper than this: it is parsed without a stack, but printed and copied with one.
 inline constexpr int deepest_nesting = 16;
-/// Throws Error{usage} for a text that is nested deeper, nlohmann::json::parse_error for one that is no JSON.
+/// Throws Error{usage} for a text that is nested deeper or has an object with a member twice,
+/// nlohmann::json::parse_error for one that is no JSON.
 nlohmann::json parse_json(std::string_view text);
 
 /// A whole number as it is read, for whatever type takes it: Error{usage} where it does not fit in there.

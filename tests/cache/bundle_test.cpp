@@ -177,7 +177,12 @@ TEST(Bundle, AManifestThatLiesIsRefused) {
     EXPECT_THAT(lying([](json& m) { m["parts"][0]["name"] = "binary/x"; }), HasSubstr("not its records"));
     EXPECT_THAT(lying([](json& m) { m.erase("parts"); }), HasSubstr("not as a manifest is"));
     EXPECT_THAT(lying([](json& m) { m = json::array(); }), HasSubstr("not as a manifest is"));
-    EXPECT_THAT(refusal(good.sealed(std::string(100'000, '['))), HasSubstr("not as a manifest is"));
+    EXPECT_THAT(refusal(good.sealed(std::string(100'000, '['))), HasSubstr("in its manifest it is nested deeper"));
+    std::string twice = good.manifest.dump();
+    EXPECT_THAT(refusal(good.sealed(twice.replace(0, 1, "{\"records\":9,"))), HasSubstr("it has a member twice"));
+    twice = good.manifest.dump();
+    twice.insert(twice.find("\"parts\":[{") + std::string_view{"\"parts\":[{"}.size(), "\"size\":1,");
+    EXPECT_THAT(refusal(good.sealed(twice)), HasSubstr("it has a member twice"));
 
     std::vector<std::byte> huge = good.sealed();
     const std::uint64_t size = UINT64_MAX - 10;

@@ -424,6 +424,16 @@ TEST(Import, LinesThatNestDeeplyAreRefused) {
     EXPECT_EQ(import_of(store, bytes).named.at(0).reason, "the line is no record");
 }
 
+TEST(Import, AMemberThatStandsTwiceIsRefusedAlsoInAPartOfALine) {
+    Store store = Store::in_memory();
+    for (const char* part : {"\"device\":{", "\"run\":{", "\"template\":{", "\"env\":{"}) {
+        const TakenIn taken =
+            import_of(store, changed_line(part, std::string{part} + "\"name\":\"one\",\"name\":\"other\","));
+        EXPECT_EQ(taken.refused, 1u) << part;
+        EXPECT_EQ(taken.named.at(0).reason, "it has a member twice") << part;
+    }
+}
+
 TEST(Import, FilesThatAreNoneAreRefusedWithoutWaiting) {
     const Folder folder;
     write_file_whole(folder / "sound.db", database_bytes({shared_record(1024, 10)}));

@@ -185,6 +185,18 @@ TEST(RecordLine, RefusesNumbersThatTheirFieldsCannotHold) {
     }
 }
 
+TEST(RecordLine, RefusesAMemberThatStandsTwice) {
+    const std::string line = to_line(record(1024, 10));
+    for (const std::string_view object : {"{", "\"device\":{", "\"run\":{"}) {
+        std::string changed = line;
+        changed.insert(changed.find(object) + object.size(), "\"name\":\"one\",\"name\":\"other\",");
+        EXPECT_THROW(record_from_line(changed), Error) << object;
+    }
+    Record named = record(1024, 10);
+    named.run.reference = "a: \"b\": c";
+    EXPECT_EQ(record_from_line(to_line(named)).run.reference, named.run.reference) << "a colon in a text is no member";
+}
+
 TEST(RecordLine, BracketsInATextNestNothing) {
     Record record = samples::record(1024, 50.0);
     record.run.reference = std::string(100, '[') + "\\\"" + std::string(100, '{');
