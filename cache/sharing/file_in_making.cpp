@@ -40,7 +40,12 @@ void FileInMaking::fail(const DatabaseFailure& failure) const {
     if (failure.full())
         throw Error{Error::Kind::store, fmt::format("'{}' could not be written: the disk is full", shown(path_)),
                     "free some space, or name another place"};
-    throw Error{Error::Kind::usage, fmt::format("'{}' could not be written: {}", shown(path_), failure.what())};
+    const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
+    const bool writable = ::access(folder.c_str(), W_OK) == 0;
+    throw Error{
+        Error::Kind::usage,
+        fmt::format("'{}' could not be written: {}", shown(path_), writable ? failure.what() : std::strerror(errno)),
+        "name a file in a folder that you may write to"};
 }
 
 void FileInMaking::appear() const {

@@ -172,6 +172,22 @@ TEST(Export, AFileThatIsThereIsNotReplaced) {
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator{folder.path()}, {}), 1);
 }
 
+TEST(Export, AFolderThatTakesNoFileIsTheCauseThatIsTold) {
+    Store store = Store::in_memory();
+    store.put(some_records());
+    const Folder folder;
+    for (const auto& write : {export_database, export_flat}) {
+        try {
+            write(store, {}, folder / "absent/a.db");
+            ADD_FAILURE() << "it was written";
+        } catch (const Error& error) {
+            EXPECT_THAT(error.what(), HasSubstr("absent/a.db' could not be written: No such file or directory"));
+            EXPECT_THAT(error.what(), Not(HasSubstr(".new-"))) << "a name that nobody gave";
+            EXPECT_THAT(error.help(), HasSubstr("name a file in a folder that you may write to"));
+        }
+    }
+}
+
 TEST(Export, WhatAKilledExportLeftGoesOnceItIsOld) {
     Store store = Store::in_memory();
     store.put(some_records());
