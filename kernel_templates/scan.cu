@@ -3,12 +3,11 @@
 // x, y     T, packed, [rows, n]; y may be x. Floats are summed as floats, whole numbers wrap around
 // launch   scan_rows   grid = rows, block = THREADS: a block takes a row, tile by tile
 //          scan_tiles  grid = rows * ceil(n / tile), block = THREADS: a block a tile, which waits for those before it;
-//                      sums: [rows, tiles], totals: [rows, tiles / 32 + 1] and prefixes: [rows, tiles / 1024 + 1] words,
-//                      all 0 at first
+//                      words: as RowWords has them
 // needs    n % VEC == 0 or rows == 1, x and y aligned to VEC elements
 //
 // A warp has UNROLL * 32 * VEC neighbouring elements of a tile, so loads are whole vectors and only sums are exchanged.
-#include "tiles.cuh"
+#include "scan.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
 #endif
@@ -31,39 +30,7 @@
 constexpr int warps = THREADS / 32;
 constexpr int tile_size = THREADS * VEC * UNROLL;
 
-__device__ __forceinline__ float to_sum(float x) { return x; }
-__device__ __forceinline__ float to_sum(__half x) { return to_float(x); }
-__device__ __forceinline__ float to_sum(__nv_bfloat16 x) { return to_float(x); }
-__device__ __forceinline__ int to_sum(int x) { return x; }
-using Sum = decltype(to_sum(T{}));
-
-__device__ __forceinline__ void to_sums(const Vec<int, VEC>& v, int (&x)[VEC]) {
-#pragma unroll
-    for (int j = 0; j < VEC; ++j) x[j] = v.lane[j];
-}
-template <class X>
-__device__ __forceinline__ void to_sums(const Vec<X, VEC>& v, float (&x)[VEC]) {
-    to_floats(v, x);
-}
-template <class X>
-__device__ __forceinline__ Vec<X, VEC> from_sums(const float (&x)[VEC]) {
-    return from_floats<X>(x);
-}
-template <class X>
-__device__ __forceinline__ Vec<int, VEC> from_sums(const int (&x)[VEC]) {
-    Vec<int, VEC> v;
-#pragma unroll
-    for (int j = 0; j < VEC; ++j) v.lane[j] = x[j];
-    return v;
-}
-
-/// What was made of `v` before is not kept for later: its floats would take twice the registers of 16-bit elements.
-__device__ __forceinline__ void take_apart_again(Vec<T, VEC>& v) {
-    if constexpr (sizeof(T) == 2 && VEC >= 2) {
-#pragma unroll
-        for (int k = 0; k < VEC / 2; ++k) asm volatile("" : "+r"(reinterpret_cast<unsigned*>(&v)[k]));
-    }
-}
+using Sum = SumOf<T>;
 
 /// A tile of `length` elements, each thread's turned into their sums from its warp's first element on; `before` is the
 /// sum of the warps before, and `all` the tile's.
@@ -129,8 +96,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scan_rows(const T* x, T* y
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    scan_tiles(const T* x, T* y, long long n, unsigned tiles, Published* sums, Published* totals,
-               Published* prefixes) {
+    scan_tiles(const T* x, T* y, long long n, unsigned tiles, Published* words) {
     __shared__ Sum slots[warps];
     const unsigned row = blockIdx.x / tiles, number = blockIdx.x % tiles;
     const long long first = static_cast<long long>(number) * tile_size;
@@ -138,45 +104,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     Vec<T, VEC> raw[UNROLL];
     load_tile<VEC, UNROLL>(raw, x + row * n + first, length);
 
-    // 1. The sums of the lanes before this one, a vector at a time, then those of warps and tiles.
-    Sum before[UNROLL], so_far{};
-#pragma unroll
-    for (int i = 0; i < UNROLL; ++i) {
-        Sum mine{}, x_of[VEC];
-        to_sums(raw[i], x_of);
-#pragma unroll
-        for (int j = 0; j < VEC; ++j) mine += x_of[j];
-        const LaneScan<Sum> lanes = scan_lanes(mine);
-        before[i] = so_far + lanes.before;
-        so_far += lanes.all;
-    }
-    const LaneScan<Sum> in_tile = scan_warps<warps>(so_far, slots);
-    const Sum below =
-        in_tile.before + before_tile(sums + static_cast<long long>(row) * tiles,
-                                     totals + static_cast<long long>(row) * (tiles / 32 + 1),
-                                     prefixes + static_cast<long long>(row) * (tiles / 1024 + 1), number, in_tile.all);
+    // 1. What is before each vector, in its warp, its tile and its row.
+    const PartScan<UNROLL, Sum> part = scan_part<T>(raw);
+    const LaneScan<Sum> in_tile = scan_warps<warps>(part.all, slots);
+    const Sum below = in_tile.before + before_tile(RowWords{words, tiles, row}, number, in_tile.all);
 
-    // 2. The elements again, on top of what is before them.
-    y += row * n + first;
-#pragma unroll
-    for (int i = 0; i < UNROLL; ++i) {
-        const int c = tile_column<VEC, UNROLL>(i);
-        Sum running = below + before[i], x_of[VEC], y_of[VEC];
-        take_apart_again(raw[i]);
-        to_sums(raw[i], x_of);
-#pragma unroll
-        for (int j = 0; j < VEC; ++j) {
-            const Sum through = running + x_of[j];
-            y_of[j] = EXCLUSIVE ? running : through;
-            running = through;
-        }
-        const Vec<T, VEC> made = from_sums<T>(y_of);
-        if (c + VEC <= length) {
-            store_once(y + c, made);
-        } else {
-#pragma unroll
-            for (int j = 0; j < VEC; ++j)
-                if (c + j < length) y[c + j] = made.lane[j];
-        }
-    }
+    // 2. The elements again, on top of that.
+    store_part<EXCLUSIVE != 0>(y + row * n + first, length, raw, part, below);
 }

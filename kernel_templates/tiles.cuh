@@ -83,30 +83,44 @@ __device__ __forceinline__ LaneScan<V> scan_warps(V value, V* slots) {
     return {before, all};
 }
 
-/// The sum of the tiles before `tile`, whose own is `mine`; every thread gets it. All words are 0 at first.
-/// sums      a word a tile
-/// totals    a word for each 32 tiles
-/// prefixes  a word for each 1024 tiles
+/// The words of one of several rows of `tiles` tiles, all 0 at first: for each row a sum a tile, a total for each 32
+/// tiles, and a prefix for each 1024. They lie together, so that one memset clears them.
+struct RowWords {
+    Published *sums, *totals, *prefixes;
+
+    __device__ __forceinline__ RowWords(Published* words, unsigned tiles, unsigned row)
+        : sums{words + static_cast<long long>(row) * (tiles + tiles / 32 + tiles / 1024 + 2)},
+          totals{sums + tiles},
+          prefixes{totals + tiles / 32 + 1} {}
+};
+
+/// The sum of the tiles before `tile`, whose own is `mine`, for the lanes of the one warp that calls.
 template <class V>
-__device__ __forceinline__ V before_tile(Published* sums, Published* totals, Published* prefixes, unsigned tile,
-                                         V mine) {
+__device__ __forceinline__ V before_tile_in_warp(RowWords row, unsigned tile, V mine) {
+    const unsigned set = tile / 32, group = tile / 1024, lane = threadIdx.x % 32;
+    const bool of_set = lane < tile % 32, of_group = lane < set % 32;
+    if (lane == 0) publish(row.sums + tile, mine);
+    const Published* const sums = row.sums + set * 32 + lane;
+    const Published* const totals = row.totals + group * 32 + lane;
+    const Published* const prefixes = row.prefixes + group;
+    // The first looks are on their way together.
+    const Published sum = of_set ? seen(sums) : 0, total = of_group ? seen(totals) : 0;
+    const Published prefix = group > 0 ? seen(prefixes) : 0;
+    const V in_set = sum_of_lanes(of_set ? awaited<V>(sums, sum) : V{});
+    if (tile % 32 == 31 && lane == 31) publish(row.totals + set, in_set + mine);
+    const V in_group = sum_of_lanes(of_group ? awaited<V>(totals, total) : V{});
+    const V before = (group > 0 ? awaited<V>(prefixes, prefix) : V{}) + in_group + in_set;
+    if (tile % 1024 == 1023 && lane == 31) publish(row.prefixes + group + 1, before + mine);
+    return before;
+}
+
+/// As `before_tile_in_warp`, for all threads of a block that call together.
+template <class V>
+__device__ __forceinline__ V before_tile(RowWords row, unsigned tile, V mine) {
     __shared__ V answer;
     if (threadIdx.x < 32) {
-        const unsigned set = tile / 32, group = tile / 1024, lane = threadIdx.x;
-        const bool of_set = lane < tile % 32, of_group = lane < set % 32;
-        if (lane == 0) publish(sums + tile, mine);
-        sums += set * 32 + lane;
-        totals += group * 32 + lane;
-        prefixes += group;
-        // The first looks are on their way together.
-        const Published sum = of_set ? seen(sums) : 0, total = of_group ? seen(totals) : 0;
-        const Published prefix = group > 0 ? seen(prefixes) : 0;
-        const V in_set = sum_of_lanes(of_set ? awaited<V>(sums, sum) : V{});
-        if (tile % 32 == 31 && lane == 31) publish(totals + set % 32 - 31, in_set + mine);
-        const V in_group = sum_of_lanes(of_group ? awaited<V>(totals, total) : V{});
-        const V before = (group > 0 ? awaited<V>(prefixes, prefix) : V{}) + in_group + in_set;
-        if (tile % 1024 == 1023 && lane == 31) publish(prefixes + 1, before + mine);
-        if (lane == 0) answer = before;
+        const V before = before_tile_in_warp(row, tile, mine);
+        if (threadIdx.x == 0) answer = before;
     }
     __syncthreads();
     return answer;
@@ -116,8 +130,8 @@ __device__ __forceinline__ V before_tile(Published* sums, Published* totals, Pub
 
 /// Where a thread's vector `i` of VEC elements lies in a tile: a warp has UNROLL * 32 * VEC neighbours.
 template <int VEC, int UNROLL>
-__device__ __forceinline__ int tile_column(int i) {
-    return (static_cast<int>(threadIdx.x / 32) * UNROLL + i) * (32 * VEC) + static_cast<int>(threadIdx.x % 32) * VEC;
+__device__ __forceinline__ int tile_column(int i, int warp = static_cast<int>(threadIdx.x / 32)) {
+    return (warp * UNROLL + i) * (32 * VEC) + static_cast<int>(threadIdx.x % 32) * VEC;
 }
 
 /// A thread's part of a tile of `length` elements; beyond these are zeros. All loads are issued before the first is

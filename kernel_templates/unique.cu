@@ -3,8 +3,7 @@
 // x        T, [n], sorted: equal elements are neighbours; -0 equals 0, and NaN NaN
 // y        T, [n]: the first counts[0] are written, the rest is left alone; counts: long long, [1]
 // launch   unique        grid = tiles = ceil(n / (THREADS * VEC * UNROLL)), block = THREADS, a tile of dynamic shared
-//                        memory; sums: [tiles], totals: [tiles / 32 + 1] and prefixes: [tiles / 1024 + 1] words, all 0
-//                        at first: a tile waits for those before it
+//                        memory; words: as of a row of RowWords: a tile waits for those before it
 //          unique_pack   the same without these: what starts a run of a tile goes to its place in parts: T, [tiles * tile],
 //                        and how many these are to part_counts: unsigned, [tiles]
 //          unique_place  grid = ceil(tiles / (THREADS / 32)), block = THREADS: from parts to y, a warp a tile
@@ -130,12 +129,12 @@ __device__ __forceinline__ unsigned pack_tile(const T* x, long long n, T* packed
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    unique(const T* x, T* y, long long* counts, long long n, Published* sums, Published* totals, Published* prefixes) {
+    unique(const T* x, T* y, long long* counts, long long n, Published* words) {
     extern __shared__ uint4 shared_words[];
     T* const packed_tile = reinterpret_cast<T*>(shared_words);
     const unsigned all = pack_tile(x, n, packed_tile);
     const unsigned long long below =
-        before_tile(sums, totals, prefixes, blockIdx.x, static_cast<unsigned long long>(all));
+        before_tile(RowWords{words, gridDim.x, 0}, blockIdx.x, static_cast<unsigned long long>(all));
     y += below;
     for (unsigned k = threadIdx.x; k < all; k += THREADS) y[k] = packed_tile[k];
     if (threadIdx.x == 0 && blockIdx.x + 1 == gridDim.x) counts[0] = static_cast<long long>(below + all);

@@ -57,16 +57,19 @@ public:
     const Instance& instance() const { return instance_; }
     EmulatedDevice& device() { return *device_; }
 
-    Outcome trial(const Config& config) {
+    /// `together`: all blocks are resident and go on by turns.
+    Outcome trial(const Config& config, bool together = false) {
         CandidateTask candidate;
         if (const std::string log = compile_all(instance_.sources(config), candidate); !log.empty())
             return {.ending = Ending::compile_failed, .reason = log};
         candidate.sequence = instance_.launches(config, 1);
-        for (Launch& launch : candidate.sequence.launches)
+        for (Launch& launch : candidate.sequence.launches) {
+            launch.cooperative |= together;
             for (Argument& argument : launch.arguments)
                 if (auto* const buffer = std::get_if<BufferArgument>(&argument);
                     buffer && buffer->buffer == over_.first)
                     buffer->buffer = over_.second;
+        }
         return worker_->trial({.candidate = std::move(candidate), .twice = false, .measure = false});
     }
 
