@@ -360,10 +360,16 @@ void trap(Warp& w, const Op& op, std::uint32_t m) {
     fail(w, op, __builtin_ctz(m), DeviceFault::Kind::crashed, "the kernel stops itself with a trap");
 }
 
-void sleep(Warp& w, const Op&, std::uint32_t) {
+void sleep(Warp& w, const Op& op, std::uint32_t m) {
+    std::uint32_t longest = 0;
+    for (std::uint32_t left = m; left; left &= left - 1)
+        longest = std::max(longest, w.row<std::uint32_t>(op.a)[__builtin_ctz(left)]);
     yield_lanes(w);
     go_on(w, w.pc + 1);
     if (!w.others.empty()) count_branch(w);
+    if (m == 0 || w.stop) return;
+    w.slept += longest;
+    w.asleep = w.stop = true;
 }
 
 }  // namespace autotune::emulator

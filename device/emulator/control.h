@@ -38,7 +38,7 @@ void collect(Warp& warp, const Op& op, std::uint32_t mask);         ///< behind 
 void leave(Warp& warp, const Op& op, std::uint32_t mask);           ///< ret; imm: number of its function
 void leave_kernel(Warp& warp, const Op& op, std::uint32_t mask);    ///< exit
 void trap(Warp& warp, const Op& op, std::uint32_t mask);
-void sleep(Warp& warp, const Op& op, std::uint32_t mask);  ///< nanosleep
+void sleep(Warp& warp, const Op& op, std::uint32_t mask);  ///< nanosleep; a: how long
 
 // Barriers of the block. small: bit 0 .aligned, bit 1 arrive, bits 2-3 red (1 popc, 2 and, 3 or), bit 4 the predicate
 // is negated; a: number, b: threads or 0 for none, c: the predicate, d: the result.

@@ -184,6 +184,8 @@ void decode_branch(Decoder& d, const Instruction& in, Op op, Modifiers& mods) {
     } else if (base == "trap") {
         op.run = trap;
     } else {
+        if (in.operands.size() != 1) throw Refused{};
+        op.a = d.source(in.operands[0], PtxType::b32);
         op.run = sleep;
     }
     if (!mods.empty() && base != "nanosleep") throw Refused{};

@@ -174,6 +174,17 @@ bool land_flights(Cluster& cluster) {
     return any;
 }
 
+void land_awaited(Cluster& cluster) {
+    for (const auto& block : cluster.blocks) {
+        if (block->flights.empty()) continue;
+        std::vector<std::uint32_t> awaited;
+        for (const Warp& w : block->warps)
+            for (const Fragment& fragment : w.others)
+                if (fragment.wait == Fragment::Wait::phase) awaited.push_back(fragment.barrier);
+        for (const std::uint32_t barrier : awaited) land_at(*block, barrier);
+    }
+}
+
 bool time_out_waits(Cluster& cluster) {
     bool any = false;
     for (const auto& block : cluster.blocks)

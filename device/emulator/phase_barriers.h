@@ -52,6 +52,8 @@ void phase_pending_count(Warp& warp, const Op& op, std::uint32_t mask);
 PhaseBarrier& phase_barrier_at(Warp& warp, const Op& op, int lane, Block& block, std::uint32_t offset);
 /// All copies that are under way in the cluster arrive: whether there were any.
 bool land_flights(Cluster& cluster);
+/// Those arrive whose mbarrier some warp waits at: for where others spin for what it does then.
+void land_awaited(Cluster& cluster);
 /// Waits of the cluster end without success: whether there were any.
 bool time_out_waits(Cluster& cluster);
 

@@ -95,6 +95,10 @@ Stop run(Warp& w, std::uint64_t steps) {
             stop = w.counted ? run_loop<true, true, false>(w, left) : run_loop<false, true, false>(w, left);
         else
             stop = w.counted ? run_loop<true, false, false>(w, left) : run_loop<false, false, false>(w, left);
+        if (w.asleep) {
+            w.asleep = w.stop = false;
+            return Stop::turn_over;
+        }
         if (!w.turned) return stop;
         w.turned = w.stop = false;
     }

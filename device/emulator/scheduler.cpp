@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::uint64_t steps_a_turn = 1 << 16;                  ///< of a warp
 constexpr std::uint64_t steps_a_block = std::uint64_t{1} << 22;  ///< before later blocks may run beside it
+constexpr std::uint64_t nanoseconds_a_step = 16;                 ///< of a sleep, which is part of a block's share
 constexpr std::size_t most_blocks = 64;                          ///< at once, unless all have to be
 
 /// Rounds in which all of a cluster waits in vain at mbarriers.
@@ -291,7 +292,8 @@ private:
         w.sync_count = 0;
         w.cluster_arrived = 0;
         w.bulk_reads.clear();
-        w.watching = w.turned = false;
+        w.watching = w.turned = w.asleep = false;
+        w.slept = 0;
         std::fill(std::begin(w.bulk_groups), std::end(w.bulk_groups), 0);
         w.predicate(0) = all_lanes;
         for (const auto& [which, row] : launch_.program.special_rows)
@@ -323,6 +325,7 @@ private:
             bool ran = false;
             for (const auto& block : cluster.blocks) ran |= run_warps(*block, used);
             if (cluster.live_threads() == 0) return true;
+            if (ran) land_awaited(cluster);
             if (ran || land_flights(cluster)) continue;
             // Some may do something else where what they try to wait for takes long.
             if (++cluster.idle > most_idle || !time_out_waits(cluster)) deadlock(cluster);
@@ -342,7 +345,8 @@ private:
             const std::uint64_t before = w.steps;
             rows.run(w, std::min(steps_a_turn, launch_.steps_left + 1));
             const std::uint64_t steps = w.steps - before;
-            used += steps;
+            used += steps + w.slept / nanoseconds_a_step;
+            w.slept = 0;
             if (steps > launch_.steps_left) exhausted(w);
             launch_.steps_left -= steps;
         }

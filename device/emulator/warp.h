@@ -125,6 +125,8 @@ struct Warp {
     class SharedRaces* races = nullptr;       ///< null: not looked for
     class BlockRaces* block_races = nullptr;  ///< likewise, of global memory
     class BlockTrace* trace = nullptr;        ///< null: nothing is timed
+    bool asleep = false;                      ///< `stop` is only for the end of its turn
+    std::uint64_t slept = 0;                  ///< nanoseconds
     std::uint64_t steps = 0;
     std::uint64_t clock = 0;  ///< times that the clock was read
 

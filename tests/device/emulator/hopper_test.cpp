@@ -173,6 +173,26 @@ TEST_P(HopperFaults, AreReportedWithTheirLine) {
 INSTANTIATE_TEST_SUITE_P(All, HopperFaults, testing::ValuesIn(faults),
                          [](const testing::TestParamInfo<Faulty>& one) { return std::string{one.param.name}; });
 
+// Goal: a warp that waits for a copy is not kept from it by one that polls for what the first does then.
+// Method: the first waits before the copy starts, and the last, which gives up after a hundred sleeps, comes after
+// both.
+TEST(Mbarriers, OpenWhileAnotherWarpPolls) {
+    if (!no_compiler().empty()) GTEST_SKIP() << no_compiler();
+    Kernel kernel{compiled(with_covers("extern \"C\" __global__ void kernel(const float* x, volatile unsigned* y) {\n"
+                                       "__shared__ alignas(16) float to[32];\n__shared__ u64 full;\n"
+                                       "if (threadIdx.x == 0) { init(&full, 1); init_done(); }\n__syncthreads();\n"
+                                       "if (threadIdx.x == 0) { wait(&full, 0); y[0] = 1; }\n"
+                                       "if (threadIdx.x == 32) { expect(&full, 128); load(to, x, 128, &full); }\n"
+                                       "if (threadIdx.x == 64) {\n"
+                                       "for (int tries = 0; y[0] == 0 && tries < 100; ++tries) __nanosleep(100);\n"
+                                       "y[1] = y[0];\n}\n}"),
+                           "sm_90a"),
+                  "sm_90"};
+    const std::uint32_t x = kernel.buffer(floats(32)), y = kernel.buffer(std::vector<std::uint32_t>{0, 0});
+    kernel.run("kernel", {1}, {96}, {BufferArgument{x}, BufferArgument{y}});
+    EXPECT_EQ(kernel.contents<std::uint32_t>(y), (std::vector<std::uint32_t>{1, 1}));
+}
+
 TEST(Wgmma, IsNotToBeTouchedBeforeItWasWaitedFor) {
     if (!no_compiler().empty()) GTEST_SKIP() << no_compiler();
     const std::string head = "#define SPAN 128\n#define TURNED_A 0\n#define TURNED_B 0\n#define TYPE \"bf16\"\n";
