@@ -265,9 +265,12 @@ void EmulatedDevice::prepare(const BoundSequence& bound) {
     const LaunchSequence& plan = *bound.sequence;
     const std::size_t tensors = bound.buffers.size() - plan.scratch.size();
     for (std::size_t i = 0; i < plan.scratch.size(); ++i)
-        if (const Buffer buffer = bound.buffers.at(tensors + i);
-            plan.scratch[i].zeroed && !reserved_.contains(buffer.id))
-            set(buffer, 0);
+        if (const Buffer buffer = bound.buffers.at(tensors + i); plan.scratch[i].zeroed) {
+            if (reserved_.contains(buffer.id))
+                memory_.zero(buffer.address, buffer.bytes);
+            else
+                set(buffer, 0);
+        }
     for (const SymbolCopy& copy : plan.symbols) {
         const auto* const symbol = module(bound.module_of(copy.source)).symbol(copy.symbol);
         if (!symbol) fault(Kind::launch_failed, fmt::format("there is no variable '{}'", copy.symbol));

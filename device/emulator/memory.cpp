@@ -90,6 +90,14 @@ std::optional<std::uint64_t> GlobalMemory::allocate_untouched(std::uint64_t byte
     return take(bytes, misalign, std::move(name), false);
 }
 
+void GlobalMemory::zero(std::uint64_t address, std::uint64_t bytes) noexcept {
+    // Whole pages, and what is left at both ends.
+    hand_back(host(address), host(address) + bytes);
+    const std::uint64_t end = std::min(bytes, page);
+    std::memset(host(address), 0, end);
+    std::memset(host(address + bytes - end), 0, end);
+}
+
 std::optional<std::uint64_t> GlobalMemory::take(std::uint64_t bytes, std::uint64_t misalign, std::string name,
                                                 bool touched) {
     if (bytes > limit_ - used_ || misalign >= alignment * 16) return std::nullopt;
@@ -103,11 +111,7 @@ std::optional<std::uint64_t> GlobalMemory::take(std::uint64_t bytes, std::uint64
     used_ += bytes;
     if (!touched) {
         allocations_[address].untouched = true;
-        // Zero again, where something lay here before: whole pages, and what is left at both ends.
-        hand_back(host(address), host(address) + bytes);
-        const std::uint64_t end = std::min(bytes, page);
-        std::memset(host(address), 0, end);
-        std::memset(host(address + bytes - end), 0, end);
+        zero(address, bytes);  // something may have lain here before
         mark(*first, front, ByteState::outside);
         mark(address + bytes, *first + total - address - bytes, ByteState::outside);
     } else {

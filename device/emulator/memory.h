@@ -37,6 +37,8 @@ public:
         return {view_.states + (address - view_.start), count};
     }
     void mark(std::uint64_t address, std::uint64_t count, ByteState state) noexcept;
+    /// Zeros, without touching all of it.
+    void zero(std::uint64_t address, std::uint64_t bytes) noexcept;
     const SpaceView& view() const noexcept { return view_; }
     /// Fills the red zones around an allocation anew.
     void mend(std::uint64_t address) noexcept;

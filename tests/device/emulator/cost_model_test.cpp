@@ -94,6 +94,13 @@ public:
         bound_.module = device_->load(compiled(source, arch));
         bound_.buffers = buffers_;
     }
+    /// Scratch that is zero at first, as one more argument.
+    void with_words(std::uint64_t bytes) {
+        sequence_.launches[0].arguments.push_back(BufferArgument{static_cast<std::uint32_t>(buffers_.size())});
+        sequence_.scratch.push_back({.name = "words", .bytes = bytes, .zeroed = true});
+        buffers_.push_back(device_->reserve(bytes, 0, DType::u8, nullptr));
+        bound_.buffers = buffers_;
+    }
     double us() {
         const Samples samples = device_->time({&bound_, 1}, {}, {});
         EXPECT_TRUE(samples.predicted);
@@ -118,7 +125,20 @@ protected:
 std::string copy(const std::string& index) {
     return "extern \"C\" __global__ void kernel(float* y, const float* x) {\n"
            "    const unsigned i = blockIdx.x * 256 + threadIdx.x;\n"
-           "    y[" + index + "] = x[" + index + "];\n}\n";
+           "    y[" +
+           index + "] = x[" + index + "];\n}\n";
+}
+
+// Method: each block takes a number, from the start anew, and stops where there are more numbers than blocks.
+TEST_F(CostModelOfKernels, ScratchIsZeroEachTimeThatItIsToBe) {
+    Timed one{
+        "extern \"C\" __global__ void kernel(float* y, const float* x, unsigned* words) {\n"
+        "    if (atomicAdd(words + 5000, 1u) >= gridDim.x) __trap();\n}\n",
+        {8},
+        {1}};
+    one.with_words(1 << 20);
+    const auto first = one.works();
+    EXPECT_NO_THROW(EXPECT_EQ(one.works(), first));
 }
 
 TEST_F(CostModelOfKernels, IsTheSameInEveryRun) {
@@ -148,7 +168,9 @@ std::string chase(int stride) {
            "    __syncthreads();\n"
            "    float sum = 0;\n"
            "#pragma unroll 1\n"
-           "    for (int i = 0; i < 256; ++i) sum += tile[(threadIdx.x % 32 * " + std::to_string(stride) + " + i + (int)sum) % 1024];\n"
+           "    for (int i = 0; i < 256; ++i) sum += tile[(threadIdx.x % 32 * " +
+           std::to_string(stride) +
+           " + i + (int)sum) % 1024];\n"
            "    y[blockIdx.x * 256 + threadIdx.x] = sum;\n}\n";
 }
 
