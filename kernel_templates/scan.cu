@@ -68,14 +68,7 @@ struct Tile {
             Sum y_of[VEC];
 #pragma unroll
             for (int j = 0; j < VEC; ++j) y_of[j] = before + value[i][j];
-            const Vec<T, VEC> made = from_sums<T>(y_of);
-            if (column(i) + VEC <= length) {
-                store_once(y + column(i), made);
-            } else {
-#pragma unroll
-                for (int j = 0; j < VEC; ++j)
-                    if (column(i) + j < length) y[column(i) + j] = made.lane[j];
-            }
+            store_within(y, column(i), length, from_sums<T>(y_of));
         }
     }
 };
@@ -110,5 +103,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const Sum below = in_tile.before + before_tile(RowWords{words, tiles, row}, number, in_tile.all);
 
     // 2. The elements again, on top of that.
-    store_part<EXCLUSIVE != 0>(y + row * n + first, length, raw, part, below);
+    y += row * n + first;
+#pragma unroll
+    for (int i = 0; i < UNROLL; ++i)
+        store_within(y, tile_column<VEC, UNROLL>(i), length, sums_upon<EXCLUSIVE != 0>(raw[i], below + part.before[i]));
 }

@@ -67,31 +67,30 @@ __device__ __forceinline__ PartScan<UNROLL, SumOf<T>> scan_part(const Vec<T, VEC
     return part;
 }
 
-/// Stores a warp's part of a tile of `length` elements, on top of `below` it.
-template <bool EXCLUSIVE, class T, int VEC, int UNROLL>
-__device__ __forceinline__ void store_part(T* y, int length, Vec<T, VEC> (&raw)[UNROLL],
-                                           const PartScan<UNROLL, SumOf<T>>& part, SumOf<T> below) {
-    using Sum = SumOf<T>;
+/// The sums of a vector's elements, on top of `below` it.
+template <bool EXCLUSIVE, class T, int VEC>
+__device__ __forceinline__ Vec<T, VEC> sums_upon(Vec<T, VEC>& v, SumOf<T> below) {
+    SumOf<T> x_of[VEC], y_of[VEC];
+    take_apart_again(v);
+    to_sums(v, x_of);
 #pragma unroll
-    for (int i = 0; i < UNROLL; ++i) {
-        const int c = tile_column<VEC, UNROLL>(i);
-        Sum running = below + part.before[i], x_of[VEC], y_of[VEC];
-        take_apart_again(raw[i]);
-        to_sums(raw[i], x_of);
+    for (int j = 0; j < VEC; ++j) {
+        const SumOf<T> through = below + x_of[j];
+        y_of[j] = EXCLUSIVE ? below : through;
+        below = through;
+    }
+    return from_sums<T>(y_of);
+}
+
+/// Stores what a tile of `length` elements has of the vector at `c`.
+template <class T, int VEC>
+__device__ __forceinline__ void store_within(T* y, int c, int length, const Vec<T, VEC>& v) {
+    if (c + VEC <= length) {
+        store_once(y + c, v);
+    } else {
 #pragma unroll
-        for (int j = 0; j < VEC; ++j) {
-            const Sum through = running + x_of[j];
-            y_of[j] = EXCLUSIVE ? running : through;
-            running = through;
-        }
-        const Vec<T, VEC> made = from_sums<T>(y_of);
-        if (c + VEC <= length) {
-            store_once(y + c, made);
-        } else {
-#pragma unroll
-            for (int j = 0; j < VEC; ++j)
-                if (c + j < length) y[c + j] = made.lane[j];
-        }
+        for (int j = 0; j < VEC; ++j)
+            if (c + j < length) y[c + j] = v.lane[j];
     }
 }
 

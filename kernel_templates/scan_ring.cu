@@ -11,9 +11,9 @@
 //   a slot's keeper    a warp a slot: takes a tile, has it copied, publishes its sum, and waits for the tiles before it
 //   the summing warps  sum up tile after tile, as they come
 //   the storing warps  read tile after tile, as what is before it is known, free the slot, and store
-// A tile waits for sums of lower tiles only. These were taken by blocks that run, and are summed without waiting for any
-// tile: a slot's next tile is taken when the storing warps have come to the last one, which they then finish at once. So
-// there is always one that can go on, whichever blocks are resident.
+// A tile waits for sums of lower tiles only. These were taken by blocks that run, and are summed without waiting for
+// any tile: a slot's next tile is taken when the storing warps have come to the last one, which they then finish at
+// once. So there is always one that can go on, whichever blocks are resident.
 #include "bulk_copies.cuh"
 #include "scan.cuh"
 #ifdef __CUDACC_RTC__
@@ -34,6 +34,9 @@
 #ifndef SLOTS
 #define SLOTS 7  // tiles in the ring
 #endif
+#ifndef COPY_OUT
+#define COPY_OUT 0  // whether sums go out from the slot, by copies, or from registers
+#endif
 #ifndef BLOCKS
 #define BLOCKS 1  // blocks a multiprocessor
 #endif
@@ -41,16 +44,18 @@
 using Sum = SumOf<T>;
 
 constexpr int vec = 16 / sizeof(T);
-constexpr int tile_size = WARPS * UNROLL * 32 * vec;
+constexpr int part_size = UNROLL * 32 * vec;  // of a warp
+constexpr int tile_size = WARPS * part_size;
 constexpr int threads = 32 * (2 * WARPS + SLOTS);
 constexpr unsigned all_slots = SLOTS < 32 ? (1u << SLOTS % 32) - 1 : ~0u;
 
 struct Slot {
+    PhaseBarrier called;   // once: the slot before has its first tile
     PhaseBarrier filled;   // the tile is there, or there is none
     PhaseBarrier summed;   // and the sums of its warps' parts
     PhaseBarrier placed;   // and what is before these
     PhaseBarrier started;  // the storing warps have come to it
-    PhaseBarrier read;     // and have read it
+    PhaseBarrier read;     // and do not need the slot any more
     long long first;       // element of x
     int length;            // 0: there is no tile, and none will come
     Sum sums[WARPS], below[WARPS];
@@ -75,13 +80,15 @@ __device__ __forceinline__ void read_part(Vec<T, vec> (&raw)[UNROLL], const T* t
     }
 }
 
-/// Calls `each(slot's number, slot, parity of its phase)` for the tiles of the ring in turns, until there are none.
-template <class Each>
-__device__ __forceinline__ void each_tile(Slot* slots, Each each) {
+/// Goes over the tiles of the ring in turns, until there are none: `each(slot's number, slot, parity of its phase)`
+/// after `before_waiting(slot, parity)`.
+template <class BeforeWaiting, class Each>
+__device__ __forceinline__ void each_tile(Slot* slots, BeforeWaiting before_waiting, Each each) {
     unsigned ended = 0;
     for (unsigned turn = 0; ended != all_slots; ++turn)
         for (int s = 0; s < SLOTS; ++s) {
             if (ended >> s & 1) continue;
+            before_waiting(slots[s], turn & 1);
             slots[s].filled.await(turn & 1);
             if (slots[s].length == 0)
                 ended |= 1u << s;
@@ -90,15 +97,106 @@ __device__ __forceinline__ void each_tile(Slot* slots, Each each) {
         }
 }
 
-__device__ __forceinline__ void keep_slot(Slot& slot, T* tile_in_slot, const T* x, const Shape& shape, Published* words) {
+__device__ __forceinline__ void sum_tiles(Slot* slots, const T* ring, const T* x) {
+    const int warp = static_cast<int>(threadIdx.x / 32) - WARPS;
+    each_tile(
+        slots, [](const Slot&, unsigned) {},
+        [&](int s, Slot& slot, unsigned) {
+            Vec<T, vec> raw[UNROLL];
+            read_part(raw, ring + s * tile_size, x + slot.first, slot.length, warp);
+            Sum sum{};
+#pragma unroll
+            for (int i = 0; i < UNROLL; ++i) {
+                Sum x_of[vec];
+                to_sums(raw[i], x_of);
+#pragma unroll
+                for (int j = 0; j < vec; ++j) sum += x_of[j];
+            }
+            sum = sum_of_lanes(sum);
+            if (threadIdx.x % 32 == 0) {
+                slot.sums[warp] = sum;
+                slot.summed.arrive();
+            }
+        });
+}
+
+__device__ __forceinline__ void store_tiles(Slot* slots, T* ring, const T* x, T* y) {
+    const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+    Slot* copied = nullptr;  // the slot whose copies out may not have read it, of the first lane
+    const auto release_copied = [&] {
+        if (copied) {
+            await_copies_out<0>();
+            copied->read.arrive();
+            copied = nullptr;
+        }
+    };
+    each_tile(
+        slots,
+        [&](const Slot& slot, unsigned parity) {
+            // What this warp waits for may wait for that slot.
+            if (COPY_OUT && lane == 0 && !(slot.filled.has_ended(parity) && slot.placed.has_ended(parity)))
+                release_copied();
+        },
+        [&](int s, Slot& slot, unsigned parity) {
+            slot.placed.await(parity);
+            if (threadIdx.x == 0) slot.started.arrive();
+            const long long first = slot.first;
+            const int length = slot.length;
+            const Sum below = slot.below[warp];
+            T* const tile = ring + s * tile_size;
+            Vec<T, vec> raw[UNROLL];
+            read_part(raw, tile, x + first, length, warp);
+            const PartScan<UNROLL, Sum> part = scan_part<T>(raw);
+            if constexpr (!COPY_OUT) {
+                __syncwarp();
+                if (lane == 0) slot.read.arrive();
+            }
+#pragma unroll
+            for (int i = 0; i < UNROLL; ++i) {
+                const int c = tile_column<vec, UNROLL>(i);
+                const Vec<T, vec> made = sums_upon<EXCLUSIVE != 0>(raw[i], below + part.before[i]);
+                if (COPY_OUT && c + vec <= length)
+                    store(tile + c, made);
+                else
+                    store_within(y + first, c, length, made);
+            }
+            if constexpr (COPY_OUT) {
+                show_to_copies();
+                __syncwarp();
+                if (lane == 0) {
+                    const int from = tile_column<vec, UNROLL>(0), whole = min(part_size, length / vec * vec - from);
+                    if (whole > 0) {
+                        copy_out_once(y + first + from, tile + from, whole * sizeof(T));
+                        if (copied) {
+                            await_copies_out<1>();
+                            copied->read.arrive();
+                        }
+                        copied = &slot;
+                    } else {
+                        slot.read.arrive();
+                    }
+                }
+                __syncwarp();
+            }
+        });
+    if (COPY_OUT && lane == 0) release_copied();
+}
+
+__device__ __forceinline__ void keep_slot(Slot* slots, int slot_number, T* ring, const T* x, const Shape& shape,
+                                          Published* words) {
     const int lane = static_cast<int>(threadIdx.x % 32);
+    Slot& slot = slots[slot_number];
+    T* const tile_in_slot = ring + slot_number * tile_size;
     Published* const taken = words;
     const auto take = [&] {
         unsigned tile = 0;
         if (lane == 0) tile = static_cast<unsigned>(atomicAdd(taken, 1ull));
         return __shfl_sync(all_lanes, tile, 0);
     };
+    // The first tiles are taken a slot after the other, as those of later slots come later, too.
+    if (slot_number > 0) slot.called.await(0);
     unsigned tile = take();
+    if (slot_number + 1 < SLOTS && lane == 0) (&slot)[1].called.arrive();
     for (unsigned turn = 0;; ++turn) {
         const unsigned parity = turn & 1;
         if (turn > 0) slot.read.await(parity ^ 1);
@@ -131,9 +229,10 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS)
     extern __shared__ uint4 shared_words[];
     __shared__ Slot slots[SLOTS];
     T* const ring = reinterpret_cast<T*>(shared_words);
-    const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+    const int warp = static_cast<int>(threadIdx.x / 32);
     if (threadIdx.x < SLOTS) {
         Slot& slot = slots[threadIdx.x];
+        slot.called.init(1);
         slot.filled.init(1);
         slot.summed.init(WARPS);
         slot.placed.init(1);
@@ -143,40 +242,10 @@ extern "C" __global__ void __launch_bounds__(threads, BLOCKS)
     }
     __syncthreads();
 
-    if (warp < WARPS) {
-        each_tile(slots, [&](int s, Slot& slot, unsigned parity) {
-            slot.placed.await(parity);
-            if (threadIdx.x == 0) slot.started.arrive();
-            const long long first = slot.first;
-            const int length = slot.length;
-            const Sum below = slot.below[warp];
-            Vec<T, vec> raw[UNROLL];
-            read_part(raw, ring + s * tile_size, x + first, length, warp);
-            const PartScan<UNROLL, Sum> part = scan_part<T>(raw);
-            __syncwarp();
-            if (lane == 0) slot.read.arrive();
-            store_part<EXCLUSIVE != 0>(y + first, length, raw, part, below);
-        });
-    } else if (warp < 2 * WARPS) {
-        each_tile(slots, [&](int s, Slot& slot, unsigned) {
-            Vec<T, vec> raw[UNROLL];
-            read_part(raw, ring + s * tile_size, x + slot.first, slot.length, warp - WARPS);
-            Sum sum{};
-#pragma unroll
-            for (int i = 0; i < UNROLL; ++i) {
-                Sum x_of[vec];
-                to_sums(raw[i], x_of);
-#pragma unroll
-                for (int j = 0; j < vec; ++j) sum += x_of[j];
-            }
-            sum = sum_of_lanes(sum);
-            if (lane == 0) {
-                slot.sums[warp - WARPS] = sum;
-                slot.summed.arrive();
-            }
-        });
-    } else {
-        const int s = warp - 2 * WARPS;
-        keep_slot(slots[s], ring + s * tile_size, x, Shape{n, tiles, all_tiles}, words);
-    }
+    if (warp < WARPS)
+        store_tiles(slots, ring, x, y);
+    else if (warp < 2 * WARPS)
+        sum_tiles(slots, ring, x);
+    else
+        keep_slot(slots, warp - 2 * WARPS, ring, x, Shape{n, tiles, all_tiles}, words);
 }

@@ -1,9 +1,9 @@
 // tiles: what lies before a tile, for scan and unique, in one pass over memory.
 //
-// Each block publishes the sum of its tile. One of its warps waits for the sums of the tiles before it in its set of 32,
-// for those of the sets before in its group of 32 sets, which the last tile of each set publishes, and for the sum of
-// all groups before, which the last tile of each group publishes. Who is waited for has a lower block number, so it has
-// been started. Unlike a look-back of varying depth, the order of additions is a function of the tile alone: equal
+// Each block publishes the sum of its tile. One of its warps waits for the sums of the tiles before it in its set of
+// 32, for those of the sets before in its group of 32 sets, which the last tile of each set publishes, and for the sum
+// of all groups before, which the last tile of each group publishes. Who is waited for has a lower block number, so it
+// has been started. Unlike a look-back of varying depth, the order of additions is a function of the tile alone: equal
 // inputs give equal bits.
 // source  after Merrill & Garland, "Single-pass parallel prefix scan with decoupled look-back", 2016
 #ifndef AUTOTUNE_TILES_CUH
@@ -26,10 +26,12 @@ __device__ __forceinline__ void publish(Published* at, V value) {
     *reinterpret_cast<volatile Published*>(at) = packed(value);
 }
 
-__device__ __forceinline__ Published seen(const Published* at) { return *reinterpret_cast<const volatile Published*>(at); }
+__device__ __forceinline__ Published seen(const Published* at) {
+    return *reinterpret_cast<const volatile Published*>(at);
+}
 
-/// What `at` holds once there is something, of which `word` was a look. Polls, ever more rarely; after some 16 s without
-/// it traps rather than hang.
+/// What `at` holds once there is something, of which `word` was a look. Polls, ever more rarely; after some 16 s
+/// without it traps rather than hang.
 template <class V>
 __device__ __forceinline__ V awaited(const Published* at, Published word) {
     unsigned pause = 20;

@@ -46,7 +46,8 @@ template <class X>
 __device__ __forceinline__ X from_lane(X x, int lane) {
     if constexpr (sizeof(X) == 2) {
         const unsigned short bits = reinterpret_cast<const unsigned short&>(x);
-        const unsigned short other = static_cast<unsigned short>(__shfl_sync(all_lanes, static_cast<unsigned>(bits), lane));
+        const unsigned short other =
+            static_cast<unsigned short>(__shfl_sync(all_lanes, static_cast<unsigned>(bits), lane));
         return reinterpret_cast<const X&>(other);
     } else {
         return __shfl_sync(all_lanes, x, lane);
@@ -99,7 +100,8 @@ __device__ __forceinline__ unsigned pack_tile(const T* x, long long n, T* packed
         mine[k] = 0;
 #pragma unroll
         for (int i = k * together; i < min(UNROLL, (k + 1) * together); ++i)
-            mine[k] |= static_cast<unsigned>(__popc(starts >> (i * VEC) & ((1u << VEC) - 1))) << (i % together * bits_of_count);
+            mine[k] |= static_cast<unsigned>(__popc(starts >> (i * VEC) & ((1u << VEC) - 1)))
+                       << (i % together * bits_of_count);
         through[k] = mine[k];
 #pragma unroll
         for (int offset = 1; offset < 32; offset *= 2) {
