@@ -2,7 +2,7 @@
 //
 // x, y     T, packed, [rows, n]; y may be x. Floats are summed as floats, whole numbers wrap around
 // launch   grid = as many blocks as are resident, or less, block = 32 * (2 * WARPS + SLOTS), SLOTS tiles of WARPS * UNROLL
-//          * 512 bytes of dynamic shared memory; words: as RowWords has them, and one more; tiles: of a row; all_tiles: of
+//          * 512 bytes of dynamic shared memory; words: as RowWords has them, and one behind them; tiles: of a row; all_tiles: of
 //          all rows
 // needs    sm_90; rows start at multiples of 16 bytes
 //
@@ -187,7 +187,7 @@ __device__ __forceinline__ void keep_slot(Slot* slots, int slot_number, T* ring,
     const int lane = static_cast<int>(threadIdx.x % 32);
     Slot& slot = slots[slot_number];
     T* const tile_in_slot = ring + slot_number * tile_size;
-    Published* const taken = words;
+    Published* const taken = RowWords{words, shape.tiles, shape.all_tiles / shape.tiles}.sums;  // behind all rows
     const auto take = [&] {
         unsigned tile = 0;
         if (lane == 0) tile = static_cast<unsigned>(atomicAdd(taken, 1ull));
@@ -215,7 +215,7 @@ __device__ __forceinline__ void keep_slot(Slot* slots, int slot_number, T* ring,
         if (tile >= shape.all_tiles) return;
         slot.summed.await(parity);
         const LaneScan<Sum> parts = scan_lanes(lane < WARPS ? slot.sums[lane % WARPS] : Sum{});
-        const Sum before = before_tile_in_warp(RowWords{words + 1, shape.tiles, row}, number, parts.all);
+        const Sum before = before_tile_in_warp(RowWords{words, shape.tiles, row}, number, parts.all);
         if (lane < WARPS) slot.below[lane] = before + parts.before;
         __syncwarp();
         if (lane == 0) slot.placed.arrive();
