@@ -68,6 +68,11 @@ struct Shape {
 
 /// A warp's part of the tile in a slot. The last vector of a row may be a part of one, which was not copied.
 __device__ __forceinline__ void read_part(Vec<T, vec> (&raw)[UNROLL], const T* tile, const T* x, int length, int warp) {
+    if (has_whole_part<vec, UNROLL>(length, warp)) {
+#pragma unroll
+        for (int i = 0; i < UNROLL; ++i) raw[i] = load<vec>(tile + tile_column<vec, UNROLL>(i, warp));
+        return;
+    }
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
         const int c = tile_column<vec, UNROLL>(i, warp);
@@ -147,36 +152,35 @@ __device__ __forceinline__ void store_tiles(Slot* slots, T* ring, const T* x, T*
             Vec<T, vec> raw[UNROLL];
             read_part(raw, tile, x + first, length, warp);
             const PartScan<UNROLL, Sum> part = scan_part<T>(raw);
-            if constexpr (!COPY_OUT) {
-                __syncwarp();
-                if (lane == 0) slot.read.arrive();
-            }
-#pragma unroll
-            for (int i = 0; i < UNROLL; ++i) {
-                const int c = tile_column<vec, UNROLL>(i);
-                const Vec<T, vec> made = sums_upon<EXCLUSIVE != 0>(raw[i], below + part.before[i]);
-                if (COPY_OUT && c + vec <= length)
-                    store(tile + c, made);
-                else
-                    store_within(y + first, c, length, made);
-            }
             if constexpr (COPY_OUT) {
+                // From where the elements lay. The rest of a part that is not whole goes out from registers.
+                const int from = tile_column<vec, UNROLL>(0) - lane * vec,
+                          whole = min(part_size, length / vec * vec - from);
+#pragma unroll
+                for (int i = 0; i < UNROLL; ++i) {
+                    const int c = tile_column<vec, UNROLL>(i);
+                    const Vec<T, vec> made = sums_upon<EXCLUSIVE != 0>(raw[i], below + part.before[i]);
+                    store(tile + c, made);
+                    if (whole < part_size && c + vec > length) store_within(y + first, c, length, made);
+                }
                 show_to_copies();
                 __syncwarp();
                 if (lane == 0) {
-                    const int from = tile_column<vec, UNROLL>(0), whole = min(part_size, length / vec * vec - from);
-                    if (whole > 0) {
-                        copy_out_once(y + first + from, tile + from, whole * sizeof(T));
-                        if (copied) {
+                    if (whole > 0) copy_out_once(y + first + from, tile + from, whole * sizeof(T));
+                    if (copied) {
+                        if (whole > 0)
                             await_copies_out<1>();
-                            copied->read.arrive();
-                        }
-                        copied = &slot;
-                    } else {
-                        slot.read.arrive();
+                        else
+                            await_copies_out<0>();
+                        copied->read.arrive();
                     }
+                    copied = &slot;
                 }
                 __syncwarp();
+            } else {
+                __syncwarp();
+                if (lane == 0) slot.read.arrive();
+                store_sums<EXCLUSIVE != 0>(y + first, length, raw, part, below);
             }
         });
     if (COPY_OUT && lane == 0) release_copied();
