@@ -50,7 +50,7 @@ constexpr int threads = 32 * (2 * WARPS + SLOTS);
 constexpr unsigned all_slots = SLOTS < 32 ? (1u << SLOTS % 32) - 1 : ~0u;
 
 struct Slot {
-    PhaseBarrier called;   // once: the slot before has its first tile
+    PhaseBarrier called;   // once: the slot before the last has its first tile
     PhaseBarrier filled;   // the tile is there, or there is none
     PhaseBarrier summed;   // and the sums of its warps' parts
     PhaseBarrier placed;   // and what is before these
@@ -197,10 +197,11 @@ __device__ __forceinline__ void keep_slot(Slot* slots, int slot_number, T* ring,
         if (lane == 0) tile = static_cast<unsigned>(atomicAdd(taken, 1ull));
         return __shfl_sync(all_lanes, tile, 0);
     };
-    // The first tiles are taken a slot after the other, as those of later slots come later, too.
-    if (slot_number > 0) slot.called.await(0);
+    // The first tiles are taken two slots at a time, as those of later slots come later, too: else no block could store
+    // before all of every ring has come.
+    if (slot_number >= 2) slot.called.await(0);
     unsigned tile = take();
-    if (slot_number + 1 < SLOTS && lane == 0) (&slot)[1].called.arrive();
+    if (slot_number + 2 < SLOTS && lane == 0) slots[slot_number + 2].called.arrive();
     for (unsigned turn = 0;; ++turn) {
         const unsigned parity = turn & 1;
         if (turn > 0) slot.read.await(parity ^ 1);
