@@ -103,5 +103,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const Sum below = in_tile.before + before_tile(RowWords{words, tiles, row}, number, in_tile.all);
 
     // 2. The elements again, on top of that.
-    store_sums<EXCLUSIVE != 0>(y + row * n + first, length, raw, part, below);
+    y += row * n + first;
+#pragma unroll
+    for (int i = 0; i < UNROLL; ++i)
+        store_within(y, tile_column<VEC, UNROLL>(i), length, sums_upon<EXCLUSIVE != 0>(raw[i], below + part.before[i]));
 }

@@ -94,19 +94,4 @@ __device__ __forceinline__ void store_within(T* y, int c, int length, const Vec<
     }
 }
 
-/// Stores the sums of a warp's part of a tile of `length` elements, on top of `below` it.
-template <bool EXCLUSIVE, class T, int VEC, int UNROLL>
-__device__ __forceinline__ void store_sums(T* y, int length, Vec<T, VEC> (&raw)[UNROLL],
-                                           const PartScan<UNROLL, SumOf<T>>& part, SumOf<T> below) {
-    if (has_whole_part<VEC, UNROLL>(length)) {
-#pragma unroll
-        for (int i = 0; i < UNROLL; ++i)
-            store_once(y + tile_column<VEC, UNROLL>(i), sums_upon<EXCLUSIVE>(raw[i], below + part.before[i]));
-        return;
-    }
-#pragma unroll
-    for (int i = 0; i < UNROLL; ++i)
-        store_within(y, tile_column<VEC, UNROLL>(i), length, sums_upon<EXCLUSIVE>(raw[i], below + part.before[i]));
-}
-
 #endif

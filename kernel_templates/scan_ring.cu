@@ -66,9 +66,12 @@ struct Shape {
     unsigned tiles, all_tiles;
 };
 
+/// Whether a warp's part of a tile of `length` elements is whole: its lanes need not look at each vector then.
+__device__ __forceinline__ bool has_whole_part(int length, int warp) { return (warp + 1) * part_size <= length; }
+
 /// A warp's part of the tile in a slot. The last vector of a row may be a part of one, which was not copied.
 __device__ __forceinline__ void read_part(Vec<T, vec> (&raw)[UNROLL], const T* tile, const T* x, int length, int warp) {
-    if (has_whole_part<vec, UNROLL>(length, warp)) {
+    if (has_whole_part(length, warp)) {
 #pragma unroll
         for (int i = 0; i < UNROLL; ++i) raw[i] = load<vec>(tile + tile_column<vec, UNROLL>(i, warp));
         return;
@@ -180,7 +183,18 @@ __device__ __forceinline__ void store_tiles(Slot* slots, T* ring, const T* x, T*
             } else {
                 __syncwarp();
                 if (lane == 0) slot.read.arrive();
-                store_sums<EXCLUSIVE != 0>(y + first, length, raw, part, below);
+                T* const to = y + first;
+                if (has_whole_part(length, warp)) {
+#pragma unroll
+                    for (int i = 0; i < UNROLL; ++i)
+                        store_once(to + tile_column<vec, UNROLL>(i),
+                                   sums_upon<EXCLUSIVE != 0>(raw[i], below + part.before[i]));
+                } else {
+#pragma unroll
+                    for (int i = 0; i < UNROLL; ++i)
+                        store_within(to, tile_column<vec, UNROLL>(i), length,
+                                     sums_upon<EXCLUSIVE != 0>(raw[i], below + part.before[i]));
+                }
             }
         });
     if (COPY_OUT && lane == 0) release_copied();

@@ -136,21 +136,10 @@ __device__ __forceinline__ int tile_column(int i, int warp = static_cast<int>(th
     return (warp * UNROLL + i) * (32 * VEC) + static_cast<int>(threadIdx.x % 32) * VEC;
 }
 
-/// Whether a warp's part of a tile of `length` elements is whole: its lanes need not look at each vector then.
-template <int VEC, int UNROLL>
-__device__ __forceinline__ bool has_whole_part(int length, int warp = static_cast<int>(threadIdx.x / 32)) {
-    return (warp + 1) * UNROLL * (32 * VEC) <= length;
-}
-
 /// A thread's part of a tile of `length` elements; beyond these are zeros. All loads are issued before the first is
 /// used.
 template <int VEC, int UNROLL, class T>
 __device__ __forceinline__ void load_tile(Vec<T, VEC> (&to)[UNROLL], const T* from, int length) {
-    if (has_whole_part<VEC, UNROLL>(length)) {
-#pragma unroll
-        for (int i = 0; i < UNROLL; ++i) to[i] = load_once<VEC>(from + tile_column<VEC, UNROLL>(i));
-        return;
-    }
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
         const int c = tile_column<VEC, UNROLL>(i);
