@@ -70,8 +70,8 @@ Snapshot snapshot_of_calls(std::int64_t count, int ranks = 1) {
 /// Keys of calls with random numbers of elements, as a look-up meets them: a call has just made its key, in memory that
 /// other calls used before, so the key is in the nearest cache. Whole keys for as many look-ups, 12 MB, would come from
 /// further away than the table, and drive it out of the caches besides. So a few keys take turns here, and the one
-/// number that makes a key another problem's is written `ahead` look-ups before its turn. Right before it, the wider
-/// loads that compare keys would wait until the store is through; in a call there is more to write after that number.
+/// number that makes a key another problem's is written `ahead` look-ups before its turn: a call writes more of its key
+/// after that number. Right before the look-up it would cost 1 ns more, since loads wider than a store wait for it.
 /// Figures have the writing in them; `lookup-keys` is that alone.
 class KeysOfCalls {
 public:
@@ -103,6 +103,9 @@ private:
     std::size_t place_;  ///< of the number's 8 bytes
 };
 
+// Short rounds, and many: on a busy machine most of them run between two turns of others.
+constexpr int rounds = 161, calls_a_round = 1 << 14;
+
 /// What look-ups found: the rows that they lead to are read, since a place that has yet to come from memory answers
 /// nothing.
 struct Read {
@@ -127,7 +130,7 @@ Measured look_up(std::int64_t count, bool alone = false, int ranks = 1) {
     Read read;
     std::size_t turn = 0;
     Measured measured = timed_calls(
-        41, 1 << 16, 1e9,
+        rounds, calls_a_round, 1e9,
         [&](int calls) {
             for (int i = 0; i < calls; ++i, ++turn) {
                 const std::uint32_t config = read.add(snapshot.find(keys[turn]));
@@ -145,7 +148,7 @@ Measured look_up_same() {
     const std::vector<std::byte> key = problem_of_call(scale_op(), 12'345).key;
     Read read;
     Measured measured = timed_calls(
-        41, 1 << 16, 1e9,
+        rounds, calls_a_round, 1e9,
         [&](int calls) {
             for (int i = 0; i < calls; ++i) {
                 keep(key);
@@ -162,7 +165,7 @@ Measured look_up_same() {
 Measured writing_keys() {
     KeysOfCalls keys{50'000};
     std::size_t turn = 0;
-    return timed_calls(41, 1 << 16, 1e9, [&](int calls) {
+    return timed_calls(rounds, calls_a_round, 1e9, [&](int calls) {
         for (int i = 0; i < calls; ++i) keep(keys[turn++]);
     });
 }
