@@ -108,6 +108,16 @@ TEST(RowTable, MakesEveryKeyAgainFromItsSlot) {
     }
 }
 
+TEST(RowTable, FitsOnlyAsManyKeysAsItCanNumber) {
+    PackedKeys keys{4096};
+    const Key key(4096, std::byte{7});
+    for (int i = 0; i < 600'000; ++i) keys.add(key);
+    EXPECT_TRUE(RowTable::fits(keys, 600'000));
+    EXPECT_FALSE(RowTable::fits(keys, std::size_t{1} << 32)) << "rows";
+    for (int i = 0; i < 100'000; ++i) keys.add(key);
+    EXPECT_FALSE(RowTable::fits(keys, 700'000)) << "keys, if they differed everywhere";
+}
+
 // A snapshot stays as long as its process; its whole keys are needed only while it is made.
 TEST(RowTable, TakesNoMoreMemoryWhereWhatKeysShareIsLong) {
     std::size_t bytes[2];
