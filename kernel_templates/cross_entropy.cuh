@@ -19,9 +19,6 @@ struct Target {
           logit{from_float<T>(0.0f)} {
         if (!ignored && !wrong) logit = x[label];
     }
-    /// Whose logit is at hand.
-    __device__ __forceinline__ Target(Label label_, T logit_, int cols, long long ignore)
-        : label{label_}, ignored{label == ignore}, wrong{!ignored && (label < 0 || label >= cols)}, logit{logit_} {}
     __device__ __forceinline__ float loss(const MaxSumTotal& all, int cols, float smoothing) const {
         if (ignored) return 0.0f;
         if (wrong) return not_a_number;

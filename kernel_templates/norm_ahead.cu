@@ -7,12 +7,11 @@
 // weight, bias W, [cols]
 // mean, rstd  float, [rows]
 // launch      grid = CLUSTER * any, up to rows and 2^31 - 1, block = THREADS, cluster = CLUSTER, dynamic shared memory
-//             of `ring` chunks of THREADS 16-byte vectors; KEPT: before them CHUNKS * THREADS vectors of weights and
-//             of biases
-// needs       sm_90; THREADS a power of two, 64 or more; CLUSTER * THREADS vectors < cols <= CHUNKS times that;
-//             FEED threads: `ring` >= CHUNKS; KEPT: not RAGGED
+//             of `ahead` rows, each CHUNKS * THREADS 16-byte vectors of a block
+// needs       sm_80, sm_90 for clusters; THREADS a power of two, 64 or more; cols <= CLUSTER * THREADS * CHUNKS vectors
 // source      as norm_rows.cu; rows ahead of the one that is worked on: the persistent kernels of NVIDIA/cutlass
-#include "row_ahead.cuh"
+#include "copies.cuh"
+#include "rows.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
 #endif
@@ -34,12 +33,6 @@
 #ifndef BLOCKS
 #define BLOCKS 1  // blocks that shall fit a multiprocessor
 #endif
-#ifndef FEED
-#define FEED bulk  // what brings rows ahead: bulk copies, those of what first leaves the cache, or threads
-#endif
-#ifndef KEPT
-#define KEPT 0  // 1: weights and biases stay in shared memory, a block's columns being the same in each row
-#endif
 
 #ifndef W
 #define W T  // of weight and bias
@@ -54,80 +47,99 @@
 #define STATS 0  // 1: mean and rstd are stored
 #endif
 
-using Ahead = RowAhead<Feed::FEED, T, THREADS, CHUNKS, RAGGED, CLUSTER, BLOCKS>;
-constexpr int VEC = Ahead::vec;
-extern __shared__ uint4 shared[];
-static_assert(!KEPT || !RAGGED, "the columns of a thread then differ from row to row");
+constexpr int VEC = 16 / sizeof(T);
+using Part = RowPart<THREADS, VEC, CHUNKS, RAGGED, CLUSTER>;
+using Vector = Vec<T, VEC>;
 
-/// A thread's vectors of what all rows share, in pieces of a load; 0 where a row has ended.
-struct KeptRow {
-    static constexpr int piece = VEC * sizeof(W) > 16 ? 16 / sizeof(W) : VEC;
-    W* const mine;
-
-    __device__ __forceinline__ W* at(int i, int j) const { return mine + (i * THREADS * VEC + j * THREADS); }
-    __device__ __forceinline__ void keep(const W* from, const Ahead::Part& part) const {
+/// The rows `first`, `first` + `step`, ... of a block, of which the next ones arrive in shared memory. Each thread copies
+/// its own vectors and waits for no others, and copies another row's to a vector's place as soon as it has taken it.
+/// Copies go through the first-level cache: past it, by bulk copies, a norm took 7 % longer on an H200.
+class RowsAhead {
+public:
+    /// `places` are for `ahead` rows.
+    __device__ __forceinline__ RowsAhead(uint4* places, int ahead, const T* x, long long first, long long step,
+                                         long long rows, long long ld, int cols, int rank)
+        : mine_{reinterpret_cast<Vector*>(places) + threadIdx.x},
+          x_{x},
+          span_{ahead * step},
+          rows_{rows},
+          ld_{ld},
+          size_{ahead * CHUNKS},
+          cols_{cols},
+          rank_{rank},
+          coming_{x, cols, rank} {
 #pragma unroll 1
-        for (int i = 0; i < CHUNKS; ++i) {
-#pragma unroll
-            for (int j = 0; j < VEC; j += piece) {
-                Vec<W, piece> some = splat<W, piece>(0.0f);
-                if (part.has(i)) some = load_readonly<piece>(from + part.column(i) + j);
-                store(at(i, j), some);
-            }
+        for (int k = 0; k < size_; ++k) {
+            if (k % CHUNKS == 0) aim(first + k / CHUNKS * step);
+            copy(k % CHUNKS, k);
         }
     }
-    __device__ __forceinline__ void get(float (&x)[VEC], int i) const {
-#pragma unroll
-        for (int j = 0; j < VEC; j += piece) {
-            float some[piece];
-            to_floats(load<piece>(at(i, j)), some);
-#pragma unroll
-            for (int k = 0; k < piece; ++k) x[j + k] = some[k];
-        }
+
+    /// This row comes now.
+    __device__ __forceinline__ void start(long long row) { aim(row + span_); }
+    /// Takes vector `i` of it, from the first to the last; where this thread has none, `v` stays.
+    __device__ __forceinline__ void take(Vector& v, const Part& part, int i) {
+        cp_async_wait_for(size_ - 1);
+        if (part.has(i)) v = load<VEC>(mine_[(from_ + i) * THREADS].lane);
+        copy(i, from_ + i);
     }
+    /// All of it was taken.
+    __device__ __forceinline__ void done() { from_ = from_ + CHUNKS == size_ ? 0 : from_ + CHUNKS; }
+
+private:
+    /// The row to copy from.
+    __device__ __forceinline__ void aim(long long row) {
+        comes_ = row < rows_;
+        next_ = x_ + row * ld_;
+        if (RAGGED && comes_) coming_ = Part{next_, cols_, rank_};
+    }
+    /// A vector is a group of its own, be there one or not.
+    __device__ __forceinline__ void copy(int i, int place) {
+        copy_async_if<VEC, true>(comes_ && coming_.has(i), mine_[place * THREADS].lane, next_ + coming_.column(i));
+        cp_async_commit();
+    }
+
+    Vector* const mine_;
+    const T* const x_;
+    const long long span_, rows_, ld_;
+    const int size_, cols_, rank_;
+    Part coming_;
+    const T* next_ = nullptr;
+    bool comes_ = false;
+    int from_ = 0;  // the first place of the row that comes now
 };
+
+extern __shared__ uint4 shared[];
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     norm_ahead(const T* x, const W* weight, const W* bias, T* y, float* mean_out, float* rstd_out, long long rows,
-               int cols, long long ldx, long long ldy, float eps, float offset, int ring) {
+               int cols, long long ldx, long long ldy, float eps, float offset, int ahead) {
     __shared__ Exchange<CLUSTER> exchanges[1 + MEAN];
-    __shared__ Ahead::State state;
     const int rank = blockIdx.x % CLUSTER, step = gridDim.x / CLUSTER;
     const unsigned zero = cols >> 31;
     long long row = blockIdx.x / CLUSTER;
-    // A thread keeps what it reads itself.
-    constexpr int kept = KEPT ? CHUNKS * THREADS * VEC : 0;
-    W* const shared_weights = reinterpret_cast<W*>(shared);
-    const KeptRow weights{shared_weights + threadIdx.x * KeptRow::piece};
-    const KeptRow biases{shared_weights + kept + threadIdx.x * KeptRow::piece};
-    uint4* const places = reinterpret_cast<uint4*>(shared_weights + (1 + BIAS) * kept);
-    Ahead ahead{state, places, ring, x, row, step, rows, ldx, cols, rank};
-    if constexpr (KEPT) {
-        const Ahead::Part part{x, cols, rank};
-        weights.keep(weight, part);
-        if (BIAS) biases.keep(bias, part);
-    }
+    RowsAhead rows_ahead{shared, ahead, x, row, step, rows, ldx, cols, rank};
     open_exchanges(exchanges);
     for (int turn = 0; row < rows; row += step, ++turn) {
-        ahead.start(row);
+        rows_ahead.start(row);
 
         // 1. The row comes into registers; its single elements are under way meanwhile.
-        const Ahead::Part part{x + row * ldx, cols, rank};
+        const Part part{x + row * ldx, cols, rank};
         float single = 0.0f;
         if (RAGGED && part.has_single) single = to_float(x[row * ldx + part.single]);
-        Vec<T, VEC> raw[CHUNKS];
+        Vector raw[CHUNKS];
         float value[VEC], total = 0.0f;  // of elements, or of their squares
 #pragma unroll
         for (int i = 0; i < CHUNKS; ++i) {
             raw[i] = splat<T, VEC>(0.0f);
-            ahead.take(raw[i], part, i);
+            rows_ahead.take(raw[i], part, i);
             to_floats(raw[i], value);
 #pragma unroll
             for (int j = 0; j < VEC; ++j) total = MEAN ? total + value[j] : fmaf(value[j], value[j], total);
         }
         if (RAGGED) total = MEAN ? total + single : fmaf(single, single, total);
         total = row_reduce<THREADS, 1, CLUSTER, 0, SumLanes, 2>(total, rank, turn, &exchanges[0]);
-        ahead.done();
+        rows_ahead.done();
 
         // 2. The mean, and the mean square of what is around it. Beyond the row's end the mean is taken as 0, as the
         //    elements are.
@@ -162,13 +174,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             restate<2>(raw[i], zero);
             to_floats(raw[i], value);
             float w[VEC], b[VEC] = {};
-            if constexpr (KEPT) {
-                weights.get(w, i);
-                if (BIAS) biases.get(b, i);
-            } else {
-                load_shared_row<VEC>(part.has(i), w, weight + part.column(i), weights_fit);
-                if (BIAS) load_shared_row<VEC>(part.has(i), b, bias + part.column(i), bias_fits);
-            }
+            load_shared_row<VEC>(part.has(i), w, weight + part.column(i), weights_fit);
+            if (BIAS) load_shared_row<VEC>(part.has(i), b, bias + part.column(i), bias_fits);
 #pragma unroll
             for (int j = 0; j < VEC; ++j) value[j] = normalised(value[j], w[j], b[j]);
             store_once_anywhere_if(part.has(i), to + part.column(i), value, y_fits);
