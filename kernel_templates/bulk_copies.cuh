@@ -50,20 +50,6 @@ public:
 #endif
     }
 
-    /// Whether it has, by now.
-    __device__ __forceinline__ bool has_ended(unsigned parity) const {
-        unsigned done = 0;
-#if __CUDA_ARCH__ >= 900
-        asm volatile(
-            "{\n.reg .pred done;\nmbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\nselp.u32 %0, 1, 0, "
-            "done;\n}"
-            : "=r"(done)
-            : "r"(address()), "r"(parity)
-            : "memory");
-#endif
-        return done != 0;
-    }
-
 private:
     __device__ __forceinline__ unsigned address() const {
         return static_cast<unsigned>(__cvta_generic_to_shared(&word_));
@@ -71,34 +57,5 @@ private:
 
     unsigned long long word_;
 };
-
-// ---- Copies from shared to global memory, which the thread that issues them counts in groups.
-
-/// By each thread that has written what a copy will read; then comes a barrier, and then the copy.
-__device__ __forceinline__ void show_to_copies() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-#endif
-}
-
-/// `bytes`, a multiple of 16 as both addresses are, for what this launch does not read again: a group of its own.
-__device__ __forceinline__ void copy_out_once(void* to, const void* from, unsigned bytes) {
-#if __CUDA_ARCH__ >= 900
-    constexpr unsigned long long leaves_first = 0x12f0000000000000;  // as createpolicy makes it of L2::evict_first
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [%0], [%1], %2, %3;" ::"l"(
-                     __cvta_generic_to_global(to)),
-                 "r"(static_cast<unsigned>(__cvta_generic_to_shared(from))), "r"(bytes), "l"(leaves_first)
-                 : "memory");
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-#endif
-}
-
-/// Until all but the newest PENDING of this thread's groups have read what they copy.
-template <int PENDING>
-__device__ __forceinline__ void await_copies_out() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
-#endif
-}
 
 #endif

@@ -29,13 +29,10 @@
 #define WARPS 8  // warps that sum, and that store
 #endif
 #ifndef UNROLL
-#define UNROLL 4  // 16-byte vectors a lane has of a tile
+#define UNROLL 8  // 16-byte vectors a lane has of a tile
 #endif
 #ifndef SLOTS
 #define SLOTS 7  // tiles in the ring
-#endif
-#ifndef COPY_OUT
-#define COPY_OUT 0  // whether sums go out from the slot, by copies, or from registers
 #endif
 #ifndef BLOCKS
 #define BLOCKS 1  // blocks a multiprocessor
@@ -88,15 +85,13 @@ __device__ __forceinline__ void read_part(Vec<T, vec> (&raw)[UNROLL], const T* t
     }
 }
 
-/// Goes over the tiles of the ring in turns, until there are none: `each(slot's number, slot, parity of its phase)`
-/// after `before_waiting(slot, parity)`.
-template <class BeforeWaiting, class Each>
-__device__ __forceinline__ void each_tile(Slot* slots, BeforeWaiting before_waiting, Each each) {
+/// Goes over the tiles of the ring in turns, until there are none: `each(slot's number, slot, parity of its phase)`.
+template <class Each>
+__device__ __forceinline__ void each_tile(Slot* slots, Each each) {
     unsigned ended = 0;
     for (unsigned turn = 0; ended != all_slots; ++turn)
         for (int s = 0; s < SLOTS; ++s) {
             if (ended >> s & 1) continue;
-            before_waiting(slots[s], turn & 1);
             slots[s].filled.await(turn & 1);
             if (slots[s].length == 0)
                 ended |= 1u << s;
@@ -107,97 +102,50 @@ __device__ __forceinline__ void each_tile(Slot* slots, BeforeWaiting before_wait
 
 __device__ __forceinline__ void sum_tiles(Slot* slots, const T* ring, const T* x) {
     const int warp = static_cast<int>(threadIdx.x / 32) - WARPS;
-    each_tile(
-        slots, [](const Slot&, unsigned) {},
-        [&](int s, Slot& slot, unsigned) {
-            Vec<T, vec> raw[UNROLL];
-            read_part(raw, ring + s * tile_size, x + slot.first, slot.length, warp);
-            Sum sum{};
+    each_tile(slots, [&](int s, Slot& slot, unsigned) {
+        Vec<T, vec> raw[UNROLL];
+        read_part(raw, ring + s * tile_size, x + slot.first, slot.length, warp);
+        Sum sum{};
 #pragma unroll
-            for (int i = 0; i < UNROLL; ++i) {
-                Sum x_of[vec];
-                to_sums(raw[i], x_of);
+        for (int i = 0; i < UNROLL; ++i) {
+            Sum x_of[vec];
+            to_sums(raw[i], x_of);
 #pragma unroll
-                for (int j = 0; j < vec; ++j) sum += x_of[j];
-            }
-            sum = sum_of_lanes(sum);
-            if (threadIdx.x % 32 == 0) {
-                slot.sums[warp] = sum;
-                slot.summed.arrive();
-            }
-        });
+            for (int j = 0; j < vec; ++j) sum += x_of[j];
+        }
+        sum = sum_of_lanes(sum);
+        if (threadIdx.x % 32 == 0) {
+            slot.sums[warp] = sum;
+            slot.summed.arrive();
+        }
+    });
 }
 
-__device__ __forceinline__ void store_tiles(Slot* slots, T* ring, const T* x, T* y) {
+__device__ __forceinline__ void store_tiles(Slot* slots, const T* ring, const T* x, T* y) {
     const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
-    Slot* copied = nullptr;  // the slot whose copies out may not have read it, of the first lane
-    const auto release_copied = [&] {
-        if (copied) {
-            await_copies_out<0>();
-            copied->read.arrive();
-            copied = nullptr;
+    each_tile(slots, [&](int s, Slot& slot, unsigned parity) {
+        slot.placed.await(parity);
+        if (threadIdx.x == 0) slot.started.arrive();
+        const long long first = slot.first;
+        const int length = slot.length;
+        const Sum below = slot.below[warp];
+        Vec<T, vec> raw[UNROLL];
+        read_part(raw, ring + s * tile_size, x + first, length, warp);
+        const PartScan<UNROLL, Sum> part = scan_part<T>(raw);
+        __syncwarp();
+        if (lane == 0) slot.read.arrive();
+        T* const to = y + first;
+        if (has_whole_part(length, warp)) {
+#pragma unroll
+            for (int i = 0; i < UNROLL; ++i)
+                store_once(to + tile_column<vec, UNROLL>(i), sums_upon<EXCLUSIVE != 0>(raw[i], below + part.before[i]));
+        } else {
+#pragma unroll
+            for (int i = 0; i < UNROLL; ++i)
+                store_within(to, tile_column<vec, UNROLL>(i), length,
+                             sums_upon<EXCLUSIVE != 0>(raw[i], below + part.before[i]));
         }
-    };
-    each_tile(
-        slots,
-        [&](const Slot& slot, unsigned parity) {
-            // What this warp waits for may wait for that slot.
-            if (COPY_OUT && lane == 0 && !(slot.filled.has_ended(parity) && slot.placed.has_ended(parity)))
-                release_copied();
-        },
-        [&](int s, Slot& slot, unsigned parity) {
-            slot.placed.await(parity);
-            if (threadIdx.x == 0) slot.started.arrive();
-            const long long first = slot.first;
-            const int length = slot.length;
-            const Sum below = slot.below[warp];
-            T* const tile = ring + s * tile_size;
-            Vec<T, vec> raw[UNROLL];
-            read_part(raw, tile, x + first, length, warp);
-            const PartScan<UNROLL, Sum> part = scan_part<T>(raw);
-            if constexpr (COPY_OUT) {
-                // From where the elements lay. The rest of a part that is not whole goes out from registers.
-                const int from = tile_column<vec, UNROLL>(0) - lane * vec,
-                          whole = min(part_size, length / vec * vec - from);
-#pragma unroll
-                for (int i = 0; i < UNROLL; ++i) {
-                    const int c = tile_column<vec, UNROLL>(i);
-                    const Vec<T, vec> made = sums_upon<EXCLUSIVE != 0>(raw[i], below + part.before[i]);
-                    store(tile + c, made);
-                    if (whole < part_size && c + vec > length) store_within(y + first, c, length, made);
-                }
-                show_to_copies();
-                __syncwarp();
-                if (lane == 0) {
-                    if (whole > 0) copy_out_once(y + first + from, tile + from, whole * sizeof(T));
-                    if (copied) {
-                        if (whole > 0)
-                            await_copies_out<1>();
-                        else
-                            await_copies_out<0>();
-                        copied->read.arrive();
-                    }
-                    copied = &slot;
-                }
-                __syncwarp();
-            } else {
-                __syncwarp();
-                if (lane == 0) slot.read.arrive();
-                T* const to = y + first;
-                if (has_whole_part(length, warp)) {
-#pragma unroll
-                    for (int i = 0; i < UNROLL; ++i)
-                        store_once(to + tile_column<vec, UNROLL>(i),
-                                   sums_upon<EXCLUSIVE != 0>(raw[i], below + part.before[i]));
-                } else {
-#pragma unroll
-                    for (int i = 0; i < UNROLL; ++i)
-                        store_within(to, tile_column<vec, UNROLL>(i), length,
-                                     sums_upon<EXCLUSIVE != 0>(raw[i], below + part.before[i]));
-                }
-            }
-        });
-    if (COPY_OUT && lane == 0) release_copied();
+    });
 }
 
 __device__ __forceinline__ void keep_slot(Slot* slots, int slot_number, T* ring, const T* x, const Shape& shape,

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <random>
@@ -114,6 +115,32 @@ TEST(BuiltinOps, HaveADefaultForEveryLegalProblemOnEveryDevice) {
 // Goal: whatever a space holds can be compiled and launched as far as the model goes.
 // Method: random configs of the default problem and of random ones; sources and launches must come out, and configs
 // that differ must differ in what reaches the compiler or in their launches.
+// Goal: long rows are scanned by the ring where it was measured to win, with tiles of 16-bit elements that do not
+// spill, and by what they were scanned by elsewhere.
+TEST(BuiltinOps, ScanLongRowsByTheRing) {
+    const Op& scan = *std::ranges::find(builtin_ops(), "scan", &Op::name);
+    const auto default_of = [&](const char* part_name, std::int64_t rows, std::int64_t n, const char* dtype,
+                                Binding binding = {}) {
+        const std::vector<Part> all = parts();
+        const DeviceLimits limits =
+            std::ranges::find_if(all, [&](const Part& one) { return std::string{one.name} == part_name; })->limits;
+        return Instance::make(scan, {{"rows", rows}, {"n", n}, {"dtype", std::string{dtype}}}, limits, binding)
+            .default_config()
+            .text();
+    };
+    constexpr std::int64_t million = 1 << 20;
+    for (const char* const dtype : {"f32", "i32"})
+        EXPECT_EQ(default_of("H100", 1, 64 * million, dtype), "ring WARPS=8 UNROLL=8 SLOTS=7 BLOCKS=1");
+    for (const char* const dtype : {"f16", "bf16"})
+        EXPECT_EQ(default_of("H100", 8, 2 * million, dtype), "ring WARPS=8 UNROLL=4 SLOTS=14 BLOCKS=1");
+    for (const std::string& by_tiles :
+         {default_of("H100", 1, 8 * million - 4, "f32"), default_of("H100", 1, 16 * million - 8, "bf16"),
+          default_of("H100", 9, 8 * million, "f32"), default_of("A100", 1, 64 * million, "f32"),
+          default_of("RTX 5090", 1, 64 * million, "f32"),
+          default_of("H100", 1, 64 * million, "f32", {.align = {{"y", 8}}})})
+        EXPECT_TRUE(by_tiles.starts_with("tiles ")) << by_tiles;
+}
+
 TEST(BuiltinOps, TurnEveryValidConfigIntoSourcesAndLaunches) {
     Problems problems{12};
     for (const Op& op : builtin_ops())

@@ -347,13 +347,13 @@ TEST(ScanRing, IsRightWhicheverBlockTakesATile) {
         const char* config;
     };
     const Picked picked[] = {
-        {"f32", 1, 2097153, false, false, "ring WARPS=4 UNROLL=4 SLOTS=9 COPY_OUT=true BLOCKS=2"},
-        {"f32", 3, 20004, true, true, "ring WARPS=8 UNROLL=4 SLOTS=14 COPY_OUT=true BLOCKS=1"},
-        {"f32", 1, 16387, false, true, "ring WARPS=8 UNROLL=8 SLOTS=4 COPY_OUT=true BLOCKS=1"},
-        {"f16", 1, 100003, false, true, "ring WARPS=8 UNROLL=2 SLOTS=12 COPY_OUT=false BLOCKS=1"},
-        {"bf16", 5, 65536, true, false, "ring WARPS=8 UNROLL=4 SLOTS=6 COPY_OUT=true BLOCKS=1"},
-        {"i32", 1, 500001, false, true, "ring WARPS=4 UNROLL=4 SLOTS=7 COPY_OUT=false BLOCKS=2"},
-        {"i32", 2, 40000, true, false, "ring WARPS=8 UNROLL=4 SLOTS=7 COPY_OUT=false BLOCKS=2"},
+        {"f32", 1, 2097153, false, false, "ring WARPS=4 UNROLL=4 SLOTS=9 BLOCKS=2"},
+        {"f32", 3, 20004, true, true, "ring WARPS=8 UNROLL=4 SLOTS=14 BLOCKS=1"},
+        {"f32", 1, 16387, false, true, "ring WARPS=8 UNROLL=8 SLOTS=7 BLOCKS=1"},
+        {"f16", 1, 100003, false, true, "ring WARPS=8 UNROLL=2 SLOTS=12 BLOCKS=1"},
+        {"bf16", 5, 65536, true, false, "ring WARPS=8 UNROLL=4 SLOTS=14 BLOCKS=1"},
+        {"i32", 1, 500001, false, true, "ring WARPS=4 UNROLL=4 SLOTS=7 BLOCKS=2"},
+        {"i32", 2, 40000, true, false, "ring WARPS=8 UNROLL=8 SLOTS=7 BLOCKS=1"},
     };
     for (const Picked& one : picked) {
         TemplateMemory memory;
