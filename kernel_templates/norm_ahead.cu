@@ -51,9 +51,9 @@ constexpr int VEC = 16 / sizeof(T);
 using Part = RowPart<THREADS, VEC, CHUNKS, RAGGED, CLUSTER>;
 using Vector = Vec<T, VEC>;
 
-/// The rows `first`, `first` + `step`, ... of a block, of which the next ones arrive in shared memory. Each thread copies
-/// its own vectors and waits for no others, and copies another row's to a vector's place as soon as it has taken it.
-/// Copies go through the first-level cache: past it, by bulk copies, a norm took 7 % longer on an H200.
+/// The rows `first`, `first` + `step`, ... of a block, of which the next ones arrive in shared memory. Each thread
+/// copies its own vectors and waits for no others, and copies another row's to a vector's place as soon as it has taken
+/// it. Copies go through the first-level cache: past it, by bulk copies, a norm took 7 % longer on an H200.
 class RowsAhead {
 public:
     /// `places` are for `ahead` rows.
