@@ -69,6 +69,15 @@ void sample(std::uint64_t blocks, const Look& look) {
     }
 }
 
+/// Whether the first block that was looked at left the others no work, as blocks do that stay and take theirs from a
+/// counter: what it did is then what all would have done together.
+bool took_the_work_of_others(const emulator::CountedLaunch& counted) {
+    constexpr std::uint64_t times = 16;  // another block's: blocks that have their own work differ by less
+    const emulator::Counters &first = counted.edge, &others = counted.interior;
+    return first.atomic_requests > 0 && others.blocks > 0 &&
+           first.instructions / first.blocks > times * (others.instructions / others.blocks);
+}
+
 BlockDemand demand_of(const Launch& launch, const KernelInfo* resources, const emulator::DecodedFunction& kernel) {
     return {.threads = static_cast<int>(launch.block.x * launch.block.y * launch.block.z),
             .registers = resources && resources->registers > 0 ? resources->registers : registers_unless_told,
@@ -154,6 +163,8 @@ LaunchWork EmulatedDevice::launch_work(const BoundSequence& bound, const Launch&
         if (block + held >= blocks) work.last_path = std::max(work.last_path, trace.path(block));
         return took;
     });
+    if (blocks <= held && took_the_work_of_others(counted))
+        throw DeviceFailure{{.kind = DeviceFault::Kind::deadlock, .message = "a block took the work of others"}};
     const bool alone = counted.interior.blocks == 0;  // the last block, or its cluster, is the whole grid
     work.interior = alone ? work.edge : trace.finish();
     work.dram_bytes = dram_bytes((alone ? edge : trace).sectors(), work.blocks / std::max(1.0, work.interior.blocks));
@@ -175,8 +186,8 @@ std::vector<LaunchWork> EmulatedDevice::launch_works(const BoundSequence& bound)
     try {
         return launch_works(bound, false);
     } catch (const DeviceFailure&) {
-        // A block alone may wait in vain, or find memory as others have not left it. What is wrong with all of them
-        // together is thrown.
+        // A block alone may wait in vain, find memory as others have not left it, or take their work. What is wrong
+        // with all of them together is thrown.
         return launch_works(bound, true);
     }
 }

@@ -187,6 +187,17 @@ TEST_F(CostModelOfKernels, ASequenceThatWaitsForOtherBlocksIsRunWhole) {
     EXPECT_EQ(run.works().at(0).interior.blocks, 4);
 }
 
+// Method: blocks that take numbers from a counter until there are no more.
+TEST_F(CostModelOfKernels, BlocksThatTakeWorkFromOneAnotherAreRunTogether) {
+    Timed run{
+        "extern \"C\" __global__ void kernel(float*, const float*, unsigned* words) {\n"
+        "    while (atomicAdd(words, 1u) < 4096) {}\n}\n",
+        {64},
+        {1}};
+    run.with_words(1 << 20);
+    EXPECT_EQ(run.works().at(0).interior.blocks, 64);
+}
+
 // Predictions of different models are not compared: model_version in parts.h tells them apart, so whoever changes this
 // number changes that one.
 TEST_F(CostModelOfKernels, ThisVersionGivesThisTime) {
