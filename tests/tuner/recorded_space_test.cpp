@@ -117,6 +117,33 @@ TEST(RecordedSpace, NamesTheLineAndTheCauseOfWhatItRefuses) {
     EXPECT_NE(refusal("# values A-B: 1\nA-B,time_ms,sd_ms,cost_ms,status\n").find("is no name"), std::string::npos);
 }
 
+// A line may hold 4,096 values, and the index of one has 16 bits.
+TEST(RecordedSpace, SeveralLinesOfAParametersValuesHoldNoMoreThanOneMay) {
+    std::string text;
+    for (int line = 0; line < 17; ++line) {
+        text += "# values A:";
+        for (int i = 0; i < 4096; ++i) text += " " + std::to_string(line * 4096 + i);
+        text += "\n";
+    }
+    text += "A,time_ms,sd_ms,cost_ms,status\n0,1,,,ok\n65536,2,,,ok\n";
+    EXPECT_EQ(refusal(text), "the recorded space 'toy.csv' line 2: 'A' has 8192 values; 1 to 4096 are possible");
+}
+
+TEST(RecordedSpace, AnUnreadableDeviationOrCostIsNotTakenForNone) {
+    EXPECT_NE(refusal(with("16,1,1,abc,,ok")).find("line 12: sd_ms is 'abc', which is neither empty nor a time"),
+              std::string::npos)
+        << refusal(with("16,1,1,abc,,ok"));
+    EXPECT_NE(refusal(with("16,1,1,-1,,ok")).find("sd_ms is '-1'"), std::string::npos);
+    EXPECT_NE(refusal(with("16,1,1,,nan,ok")).find("cost_ms is 'nan'"), std::string::npos);
+    EXPECT_NE(refusal(with("16,1,error,,-5,compile")).find("cost_ms is '-5'"), std::string::npos);
+    EXPECT_EQ(RecordedSpace::parse(with("16,1,1,0,0,ok"), "toy.csv").sorted_us().size(), 3u);
+}
+
+TEST(RecordedSpace, ALongCellIsCutInItsMessage) {
+    EXPECT_LT(refusal(with("16,1," + std::string(100'000, '1') + ",,,ok")).size(), 300u);
+    EXPECT_LT(refusal(with("16," + std::string(100'000, '1') + ",1,,,ok")).size(), 300u);
+}
+
 TEST(RecordedSpace, WhatItPrintsOfAFileSteersNoTerminal) {
     EXPECT_EQ(refusal(with("16,\x1b[2J,1,,,ok")).find('\x1b'), std::string::npos);
 }

@@ -52,6 +52,12 @@ std::string text_of(const std::filesystem::path& file) {
     }
 }
 
+/// A cell or word in a message, which may be a megabyte.
+std::string shown(std::string_view text) {
+    constexpr std::size_t at_most = 60;
+    return text.size() > at_most ? printable(text.substr(0, at_most)) + " ..." : printable(text);
+}
+
 std::vector<std::string_view> split_at(std::string_view line, char separator) {
     std::vector<std::string_view> parts;
     while (true) {
@@ -133,12 +139,16 @@ private:
         if (key.size() == 1 && key[0] == "kernel" && words.size() == 1) kernel = printable(words[0]);
         if (key.size() == 1 && key[0] == "device" && words.size() == 1) device = printable(words[0]);
         if (key.size() != 2 || key[0] != "values") return;
-        if (words.empty() || words.size() > values_at_most)
-            refuse_line(fmt::format("'{}' has {} values; 1 to {} are possible", printable(key[1]), words.size(),
-                                    values_at_most));
+        const auto refuse_if_out_of_bounds = [&](std::size_t count) {
+            if (count == 0 || count > values_at_most)
+                refuse_line(
+                    fmt::format("'{}' has {} values; 1 to {} are possible", shown(key[1]), count, values_at_most));
+        };
+        refuse_if_out_of_bounds(words.size());
         std::map<std::string, std::uint16_t, std::less<>>& values = values_[std::string{key[1]}];
         for (const std::string_view word : words)  // a value that is listed twice is one
             values.try_emplace(std::string{word}, static_cast<std::uint16_t>(values.size()));
+        refuse_if_out_of_bounds(values.size());  // earlier lines may have begun the list
     }
 
     void read_header(std::string_view line) {
@@ -155,7 +165,7 @@ private:
     }
 
     void add_parameter(const std::string& name) {
-        if (!is_identifier(name)) refuse_line(fmt::format("'{}' is no name of a parameter", printable(name)));
+        if (!is_identifier(name)) refuse_line(fmt::format("'{}' is no name of a parameter", shown(name)));
         if (std::ranges::find(parameters, name, &Parameter::name) != parameters.end())
             refuse_line(fmt::format("the parameter '{}' has two columns", name));
         const auto found = values_.find(name);
@@ -178,27 +188,36 @@ private:
         for (std::size_t i = 0; i < index_.size(); ++i) {
             const auto found = index_[i]->find(cells[i]);
             if (found == index_[i]->end())
-                refuse_line(fmt::format("'{}' is no value of {}", printable(cells[i]), parameters[i].name));
+                refuse_line(fmt::format("'{}' is no value of {}", shown(cells[i]), parameters[i].name));
             row.values.push_back(found->second);
         }
         const std::size_t time = index_.size();
         const std::optional<Ending> ending = ending_of(cells[time + 3]);
-        if (!ending) refuse_line(fmt::format("'{}' is no status", printable(cells[time + 3])));
+        if (!ending) refuse_line(fmt::format("'{}' is no status", shown(cells[time + 3])));
         row.ending = *ending;
+        const std::optional<double> sd_ms = none_or_time(cells[time + 1], "sd_ms");
         if (row.ending == Ending::timed) {
             row.time_ms = positive(cells[time], "time_ms");
-            if (!cells[time + 1].empty()) row.sd_ms = number_of(cells[time + 1]).value_or(0);
+            row.sd_ms = sd_ms.value_or(0);
         }
-        if (!cells[time + 2].empty()) row.cost_ms = static_cast<float>(number_of(cells[time + 2]).value_or(-1));
+        row.cost_ms = static_cast<float>(none_or_time(cells[time + 2], "cost_ms").value_or(-1));
         rows.push_back(std::move(row));
     }
 
     double positive(std::string_view text, std::string_view column) const {
         const std::optional<double> number = number_of(text);
         if (!number || !(*number > 0) || !std::isfinite(*number * us_per_ms))
-            refuse_line(
-                fmt::format("{} is '{}', which is no time above 0 that a double holds", column, printable(text)));
+            refuse_line(fmt::format("{} is '{}', which is no time above 0 that a double holds", column, shown(text)));
         return *number;
+    }
+
+    /// nullopt: the cell is empty.
+    std::optional<double> none_or_time(std::string_view text, std::string_view column) const {
+        if (text.empty()) return std::nullopt;
+        const std::optional<double> number = number_of(text);
+        if (!number || *number < 0)
+            refuse_line(fmt::format("{} is '{}', which is neither empty nor a time", column, shown(text)));
+        return number;
     }
 
     const std::string& name_;
