@@ -37,6 +37,15 @@ TEST(KernelTunerCache, WhatIsWrittenReadsBackEqual) {
         EXPECT_EQ(std::ranges::count(back.configs, config), 1) << config.invalidity;
 }
 
+TEST(KernelTunerCache, WhatAnEmulatorPredictedIsNotReadAsMeasured) {
+    Measurements trials = cached_trials();
+    trials.configs = {cached_config(10, "correct", 0.5), cached_config(12, "correct", 0.25)};
+    trials.configs[1].predicted = true;
+    const Measurements back = measurements_from_text(kernel_tuner_cache_text(trials, "rows=8"), "cache.json");
+    ASSERT_EQ(back.configs.size(), 2U);
+    for (const MeasuredConfig& config : back.configs) EXPECT_EQ(config.predicted, config.time_ms == 0.25);
+}
+
 TEST(KernelTunerCache, ConfigsStandUnderTheWordsThatPythonHasForTheirValues) {
     const auto cache = nlohmann::json::parse(kernel_tuner_cache_text(cached_trials(), "rows=8"));
     EXPECT_TRUE(cache["cache"].contains("block,10,True,0.5")) << cache["cache"];

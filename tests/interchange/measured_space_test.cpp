@@ -104,7 +104,7 @@ TEST_F(MeasuredSpaces, ResultsAloneMakeASpaceOfTheValuesThatOccur) {
     EXPECT_THROW(op_of_measurements(Measurements{}), Error);
 }
 
-TEST_F(MeasuredSpaces, WhatAVariantLacksHasAWordOfItsOwn) {
+TEST_F(MeasuredSpaces, WhatAVariantLacksIsTheWordThatWeWriteForIt) {
     const Measurements results = measurements_from_text(R"({"results": [
         {"configuration": {"variant": "warp", "ROWS": 8}, "measurements": [{"name": "time", "value": 2}]},
         {"configuration": {"variant": "block", "THREADS": 64}, "invalidity": "runtime"},
@@ -115,9 +115,9 @@ TEST_F(MeasuredSpaces, WhatAVariantLacksHasAWordOfItsOwn) {
     const MeasuredSpace measured = measured_space(both, results, "t4.json");
     EXPECT_EQ(measured.rows.size(), 3U);
     EXPECT_EQ(recorded_text(both, measured, "unknown"),
-              "# kernel: kernel\n# device: unknown\n# values ROWS: 4 8 -\n# values THREADS: 64 -\n"
+              "# kernel: kernel\n# device: unknown\n# values ROWS: 4 8 none\n# values THREADS: 64 none\n"
               "# values variant: block warp\nROWS,THREADS,variant,time_ms,sd_ms,cost_ms,status\n"
-              "4,-,warp,1,,,ok\n8,-,warp,2,,,ok\n-,64,block,error,,,runtime\n");
+              "4,none,warp,1,,,ok\n8,none,warp,2,,,ok\nnone,64,block,error,,,runtime\n");
 }
 
 TEST_F(MeasuredSpaces, WhatARecordedSpaceCannotHoldIsRefused) {

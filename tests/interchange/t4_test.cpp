@@ -58,7 +58,8 @@ TEST(T4, VariantsMayHaveParametersOfTheirOwn) {
     EXPECT_EQ(t4_text(back.configs), t4_text(ours));
 
     const std::vector odd{trial("block", "THREADS"), trial("block", "ROWS")};
-    EXPECT_NE(refusal_of_results(t4_text(odd)).find("results[1]: there is 'ROWS', which the first has not"), std::string::npos);
+    EXPECT_NE(refusal_of_results(t4_text(odd)).find("results[1]: there is 'ROWS', which the first has not"),
+              std::string::npos);
 }
 
 TEST(T4, BothSpellingsMeanTheSame) {
@@ -144,7 +145,34 @@ TEST(T4, ConfigsAreComparedByTheirTimeWhateverTheObjectiveWas) {
     EXPECT_EQ(both.configs.at(1).invalidity, "compile");
 }
 
+// Of what grows as a kernel gets faster the slowest would be the best.
+TEST(T4, AnObjectiveThatIsNotSaidToBeATimeIsNotTakenForOne) {
+    EXPECT_NE(refusal_of_results(R"({"results": [{"configuration": {"x": 1}, "objectives": ["GFLOP/s"],
+        "measurements": [{"name": "GFLOP/s", "value": 100, "unit": ""}]}]})")
+                  .find("results[0]: its 'GFLOP/s' has no unit, and configs are compared by their time"),
+              std::string::npos);
+    const Measurements latency = measurements_from_text(
+        R"({"results": [{"configuration": {"x": 1}, "objectives": ["latency"],
+            "measurements": [{"name": "latency", "value": 2, "unit": "us"}]}]})",
+        "t4.json");
+    EXPECT_EQ(latency.configs.at(0).time_ms, 0.002);
+    EXPECT_NE(refusal_of_results(
+                  R"({"tune_params_keys": ["x"], "objective": "GFLOP/s", "cache": {"1": {"x": 1, "GFLOP/s": 50}}})")
+                  .find("cache['1']: there is no 'time', by which configs are compared, whatever was searched for"),
+              std::string::npos);
+}
+
 TEST(T4, SaysWhatIsWrongAndWhere) {
+    EXPECT_NE(refusal_of_results(R"({"results": [{"configuration": {"x": 1}, "measurements": [
+        {"name": "time", "value": 1, "unit": 5}]}]})")
+                  .find("results[0]: its unit is no word"),
+              std::string::npos);
+    EXPECT_NE(refusal_of_results(R"({"tune_params_keys": ["x", "y", "x"], "cache": {}})")
+                  .find("tune_params_keys: 'x' is there twice"),
+              std::string::npos);
+    EXPECT_NE(refusal_of_results(std::string{R"({"results": []})"} + std::string("\0junk", 5))
+                  .find("file.json:1:16: not JSON: this byte has no place here"),
+              std::string::npos);
     EXPECT_NE(refusal_of_results("{}").find("neither T4"), std::string::npos);
     EXPECT_NE(refusal_of_results(R"({"results": {}})").find("results: it is no list"), std::string::npos);
     EXPECT_NE(refusal_of_results(R"({"results": [{}]})").find("results[0]: there is no configuration"),

@@ -103,6 +103,9 @@ std::string foreign_text(const std::filesystem::path& path) {
 ForeignJson json_from_text(std::string_view text, const std::string& file) {
     if (const std::string_view other = other_format(text); !other.empty())
         throw unreadable(fmt::format("{}: not JSON: {}", file, other));
+    // JSON has no such byte, and the parser takes it for the end: what comes behind it would be passed over.
+    if (const std::size_t at = text.find('\0'); at != std::string_view::npos)
+        throw unreadable(fmt::format("{}:{}: not JSON: {}", file, place(text, at), stumble(text, at, {})));
     if (const std::string beyond = excess(text); !beyond.empty()) throw unreadable(fmt::format("{}: {}", file, beyond));
     try {
         return ForeignJson::parse(text);

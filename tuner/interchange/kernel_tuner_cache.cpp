@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tuner/interchange/measured_space.h"
 #include "tuner/interchange/measurements_reader.h"
@@ -20,12 +21,16 @@ public:
         out_.kernel = text_or_nothing(root_, "kernel_name");
         out_.device = text_or_nothing(root_, "device_name");
         const std::string told = text_or_nothing(root_, "objective"), objective = told.empty() ? "time" : told;
+        std::set<std::string> names;
         if (root_.contains("tune_params_keys") && root_["tune_params_keys"].is_array())
             for (const ForeignJson& key : root_["tune_params_keys"]) {
                 if (!key.is_string()) refuse("tune_params_keys", "a name is no string");
                 out_.parameters.push_back(key.get<std::string>());
+                if (!names.insert(out_.parameters.back()).second)
+                    refuse("tune_params_keys", fmt::format("'{}' is there twice", out_.parameters.back()));
             }
         if (out_.parameters.empty()) refuse("tune_params_keys", "it names no parameter");
+        tells_predicted_ = !names.contains("predicted");
         for (const auto& [key, row] : rows.items()) cached(key, row, objective);
         return finish();
     }
@@ -47,23 +52,26 @@ private:
         config.timestamp = timestamp_of(text_or_nothing(row, "timestamp"));
         std::string failure = text_or_nothing(row, "__error__");
         if (failure.empty()) failure = text_or_nothing(row, objective.c_str());
-        // Whatever was searched for, configs are compared by their time.
-        const std::string compared = row.contains("time") ? "time" : objective;
-        if (failure.empty()) failure = text_or_nothing(row, compared.c_str());
+        if (failure.empty()) failure = text_or_nothing(row, "time");
+        config.predicted = tells_predicted_ && row.contains("predicted");
         if (!failure.empty()) {
             config.invalidity = failure == "CompilationFailedConfig" ? "compile"
                                 : failure == "InvalidConfig"         ? "constraints"
                                                                      : "runtime";
-        } else if (row.contains(compared) && !row[compared].is_null()) {
+        } else if (row.contains("time") && !row["time"].is_null()) {
             // Before it wrote words, Kernel Tuner wrote 1e20 for a failure.
-            config.time_ms = time_of(row[compared], 1, where);
+            config.time_ms = time_of(row["time"], 1, where);
             if (*config.time_ms >= 1e20) {
                 config.time_ms.reset();
                 config.invalidity = "runtime";
             }
+        } else if (row.contains(objective) && !row[objective].is_null()) {
+            refuse(where, "there is no 'time', by which configs are compared, whatever was searched for");
         }
         add(std::move(config));
     }
+
+    bool tells_predicted_ = true;  ///< as we write it; false where a parameter has that name
 };
 
 using OrderedJson = nlohmann::ordered_json;
@@ -95,6 +103,7 @@ OrderedJson row_of(const MeasuredConfig& config) {
     row["benchmark_time"] = benchmark_ms;
     row["strategy_time"] = config.search_ms;
     row["framework_time"] = config.framework_ms;
+    if (config.predicted && !row.contains("predicted")) row["predicted"] = 1;
     if (config.timestamp != 0) row["timestamp"] = utc_text(config.timestamp);
     return row;
 }

@@ -13,8 +13,8 @@
 
 namespace autotune {
 
-/// The value of what a configuration's variant lacks, in a space of all variants' parameters.
-inline constexpr std::string_view lacked = "-";
+/// The value of what a configuration's variant lacks, in a space of all variants' parameters; even_out() writes it.
+inline constexpr std::string_view lacked = "none";
 
 /// An op as op_of_t1() makes it, of the parameters and values that occur in results, and without conditions. Throws
 /// Error{usage} where there is no result.

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "autotune/error.h"
+#include "tuner/interchange/measured_space.h"
 #include "tuner/interchange/measurements_reader.h"
 
 namespace autotune {
@@ -71,7 +72,7 @@ void even_out(Measurements& measured) {
             if (place.emplace(name, place.size()).second) measured.parameters.push_back(name);
     for (MeasuredConfig& config : measured.configs) {
         std::vector<std::pair<std::string, Value>> values;
-        for (const std::string& name : measured.parameters) values.emplace_back(name, std::string{"none"});
+        for (const std::string& name : measured.parameters) values.emplace_back(name, std::string{lacked});
         for (auto& [name, value] : config.values) values[place.at(name)].second = std::move(value);
         config.values = std::move(values);
     }

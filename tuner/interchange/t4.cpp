@@ -92,11 +92,11 @@ private:
             if (each.contains("value") && (name == "time" || (name == objective && time == nullptr))) time = &each;
         }
         if (time == nullptr) return;
-        const std::string word = text_or_nothing(*time, "unit");
+        const std::string name = text_or_nothing(*time, "name"), word = word_or_nothing(*time, "unit", where);
         const auto own = milliseconds_of(word);
-        if (!own)
-            refuse(where, fmt::format("its '{}' is in '{}', and configs are compared by their time",
-                                      text_or_nothing(*time, "name"), word));
+        if (!own) refuse(where, fmt::format("its '{}' is in '{}', and configs are compared by their time", name, word));
+        if (word.empty() && name != "time")
+            refuse(where, fmt::format("its '{}' has no unit, and configs are compared by their time", name));
         // a measurement without a unit has the file's
         config.time_ms = time_of((*time)["value"], word.empty() ? unit : *own, where);
     }
