@@ -126,6 +126,11 @@ TEST(PythonText, WhatIsNoneOfItIsRefusedAndNothingRuns) {
     EXPECT_NE(refused("", false), "");
     EXPECT_NE(refused("", true), "");
     EXPECT_NE(refused("a if b", false).find("without 'else'"), std::string::npos);
+    EXPECT_NE(refused("a == 'x\\ty'", false).find("a backslash in quotes is not known here"), std::string::npos)
+        << refused("a == 'x\\ty'", false);
+    EXPECT_NE(refused("['x\\ty']", true).find("backslash"), std::string::npos);
+    EXPECT_NE(refused("[1, 2] * 3", true).find("'*' after a list: lists are joined by '+' alone"), std::string::npos)
+        << refused("[1, 2] * 3", true);
     EXPECT_NE(refused("numpy.prod(a)", false).find("numpy.prod"), std::string::npos);
 }
 

@@ -80,11 +80,39 @@ TEST(T1, TakesADefaultInAnyFormAndNotesOneThatIsNone) {
         EXPECT_EQ(t1.parameters[0].fallback.text(), "2") << two;
         EXPECT_EQ(t1.notes.size(), 1U) << "of the missing kernel alone";
     }
-    for (const char* none : {"3", "[1, 2]", "[]", "null", "{}", "18446744073709551615", "\"two\""}) {
+    for (const char* none : {"3", "[1, 2]", "[]", "null", "{}", "18446744073709551615", "\"two\"", "\"1, 2\""}) {
         const T1 t1 = read(none);
         EXPECT_TRUE(t1.parameters[0].fallback.empty()) << none;
         EXPECT_EQ(t1.notes.size(), 2U) << none;
     }
+}
+
+TEST(T1, ADefaultInAStringMeansWhatItsParametersValuesMean) {
+    const auto fallback = [](std::string_view type, std::string_view values, std::string_view value) {
+        const T1 t1 = t1_from_text(
+            with(fmt::format(R"({{"Name": "a", "Type": "{}", "Values": {}, "Default": "{}"}})", type, values, value),
+                 ""),
+            "t1.json");
+        EXPECT_EQ(t1.notes.size(), 1U) << values << " of the missing kernel alone";
+        return t1.parameters[0].fallback.text();
+    };
+    EXPECT_EQ(fallback("bool", R"("[False, True]")", "True"), "true");
+    EXPECT_EQ(fallback("bool", "[true, false]", "False"), "false");
+    EXPECT_EQ(fallback("string", R"(["1", "2"])", "2"), "'2'");
+    EXPECT_EQ(fallback("string", R"("['row', 'col']")", "'col'"), "'col'");
+}
+
+TEST(T1, NotesWhatMayHaveBeenMeantForAConditionOrAParameter) {
+    const auto notes = [](std::string_view space) {
+        return t1_from_text(fmt::format(R"({{"ConfigurationSpace": {{{}}}, "KernelSpecification": {{}}}})", space),
+                            "t1.json")
+            .notes;
+    };
+    const std::string a = R"("TuningParameters": [{"Name": "a", "Values": [1, 2]}])";
+    EXPECT_TRUE(notes(a).empty());
+    EXPECT_EQ(notes(a + R"(, "conditions": [{"Expression": "a == 1"}])"),
+              std::vector<std::string>{
+                  "ConfigurationSpace: 'conditions' is passed over: TuningParameters and Conditions are read"});
 }
 
 TEST(T1, SaysWhatIsWrongAndWhere) {

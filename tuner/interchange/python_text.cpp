@@ -58,6 +58,9 @@ std::vector<PythonToken> tokens_of(std::string_view text) {
             if (end == std::string_view::npos) throw ParseError{"the quote is not closed", at};
             length = end + 1 - at;
             kind = PythonToken::Kind::text;
+            // Python takes it and what follows for another character, and the word would be another.
+            if (const std::size_t escape = text.find('\\', at); escape < end)
+                throw ParseError{"a backslash in quotes is not known here", escape};
         } else if (std::ranges::find(pairs, text.substr(at, 2)) != std::end(pairs)) {
             length = 2;
         }
@@ -303,7 +306,11 @@ private:
     std::vector<Value> term(std::size_t begin, std::size_t end, std::size_t level) {
         if (begin >= end) throw ParseError{"a list is missing", offset(begin)};
         const PythonToken& first = all_[begin];
-        if (opens(first) && first.partner + 1 == end) return inside(begin + 1, first.partner, level);
+        if (opens(first) && first.partner + 1 < end)
+            throw ParseError{
+                fmt::format("'{}' after a list: lists are joined by '+' alone", all_[first.partner + 1].piece),
+                offset(first.partner + 1)};
+        if (opens(first)) return inside(begin + 1, first.partner, level);
         if (first.kind == PythonToken::Kind::word && begin + 1 < end && all_[begin + 1].piece == "(" &&
             all_[begin + 1].partner + 1 == end) {
             const std::size_t close = all_[begin + 1].partner;

@@ -64,6 +64,7 @@ public:
                        fmt::format("it lists {}, and at most {} are read", conditions.size(), conditions_at_most));
             for (std::size_t i = 0; i < conditions.size(); ++i) condition(conditions[i], i);
         }
+        note_what_is_passed_over(space);
         if (root_.contains("KernelSpecification") && root_["KernelSpecification"].is_object()) {
             const ForeignJson& kernel = root_["KernelSpecification"];
             out_.kernel = one_line(text_or_nothing(kernel, "KernelName"));
@@ -91,6 +92,17 @@ private:
         return object.contains(name) && object[name].is_string() ? object[name].get<std::string>() : std::string{};
     }
 
+    /// Conditions by another name would leave every config valid.
+    void note_what_is_passed_over(const ForeignJson& space) {
+        constexpr std::size_t notes_at_most = 5;
+        std::size_t noted = 0;
+        for (const auto& [name, value] : space.items())
+            if (name != "TuningParameters" && name != "Conditions" && noted++ < notes_at_most)
+                out_.notes.push_back(
+                    fmt::format("ConfigurationSpace: '{}' is passed over: TuningParameters and Conditions are read",
+                                one_line(name.substr(0, 60))));
+    }
+
     void parameter(const ForeignJson& json, std::size_t i) {
         const std::string numbered = fmt::format("TuningParameters[{}]", i);
         const ForeignJson& name = member(json, "Name", numbered);
@@ -113,14 +125,16 @@ private:
         }
         if (parameter.values.empty()) refuse(where, "it has no value");
         if (json.contains("Default")) {
-            const std::optional<Value> wanted = default_of(json["Default"]);
-            const auto found = std::ranges::find_if(
-                parameter.values, [&](const Value& value) { return wanted && same_value(value, *wanted); });
+            const std::vector<Value> wanted = defaults_of(json["Default"]);
+            const auto found = std::ranges::find_if(parameter.values, [&](const Value& value) {
+                return std::ranges::any_of(wanted, [&](const Value& each) { return same_value(value, each); });
+            });
             if (found != parameter.values.end())
                 parameter.fallback = Expression::constant(*found);
             else
                 out_.notes.push_back(fmt::format("the default {} of '{}' is none of its values",
-                                                 wanted ? to_text(*wanted) : "there is", parameter.name));
+                                                 wanted.empty() ? "there is" : to_text(wanted.front()),
+                                                 parameter.name));
         }
         out_.parameters.push_back(std::move(parameter));
     }
@@ -163,14 +177,24 @@ private:
                            text.size() > 200 ? " ..." : "", error.what(), error.offset() + 1);
     }
 
-    /// A default is a value, or one in a string, or the only one of a list; nullopt: none of these.
-    static std::optional<Value> default_of(const ForeignJson& json) {
-        if (json.is_array() && json.size() == 1 && !json[0].is_array()) return default_of(json[0]);
-        if (json.is_string()) return value_from_text(json.get<std::string>());
-        if (json.is_boolean()) return json.get<bool>();
-        if (json.is_number_float()) return json.get<double>();
-        if (json.is_number_integer() && json <= INT64_MAX) return json.get<std::int64_t>();
-        return std::nullopt;
+    /// A default is a value, or one in a string, or the only one of a list; empty: none of these. What stands in a
+    /// string may be that word, or a value as Python or we write it.
+    static std::vector<Value> defaults_of(const ForeignJson& json) {
+        if (json.is_array() && json.size() == 1 && !json[0].is_array()) return defaults_of(json[0]);
+        if (json.is_string()) {
+            const std::string text = json.get<std::string>();
+            std::vector<Value> out{text, value_from_text(text)};
+            try {
+                const std::vector<Value> listed = values_from_python("[" + text + "]");
+                if (listed.size() == 1) out.push_back(listed.front());
+            } catch (const ParseError&) {  // then it is that word
+            }
+            return out;
+        }
+        if (json.is_boolean()) return {json.get<bool>()};
+        if (json.is_number_float()) return {json.get<double>()};
+        if (json.is_number_integer() && json <= INT64_MAX) return {json.get<std::int64_t>()};
+        return {};
     }
 
     Value typed(Value value, const std::string& type, const std::string& where) const {
