@@ -41,7 +41,7 @@ std::vector<std::string> listed(const std::string& text) {
     std::vector<std::string> names;
     for (std::size_t begin = 0; begin < text.size();) {
         const std::size_t end = std::min(text.find(',', begin), text.size());
-        names.push_back(text.substr(begin, end - begin));
+        if (end > begin) names.push_back(text.substr(begin, end - begin));  // "" would be part of every name
         begin = end + 1;
     }
     return names;
@@ -130,7 +130,7 @@ void run_all(std::vector<Contestant>& contestants, const std::vector<RecordedSpa
     };
     const std::size_t count = options.jobs ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
     std::vector<std::jthread> threads;
-    for (std::size_t i = 1; i < count; ++i) threads.emplace_back(work);
+    for (std::size_t i = 1; i < std::min(count, jobs.size()); ++i) threads.emplace_back(work);
     work();
 }
 
@@ -233,6 +233,8 @@ int run(const Options& options) {
     std::vector<RecordedSpace> spaces = options.made_up ? made_up_spaces() : read_spaces(options.spaces);
     std::vector<std::optional<Knowledge>> knowledge;
     std::vector<bool> left_out;
+    if (std::ranges::none_of(spaces, [&](const RecordedSpace& space) { return wanted(space, options); }))
+        throw Error{Error::Kind::usage, fmt::format("no space is named '{}'", options.only)};
     for (const RecordedSpace& space : spaces) {  // what is known of one does not depend on --only
         std::optional<Knowledge> known;
         if (options.leave_one_out && wanted(space, options)) known = transfer_to(space, spaces);
@@ -241,9 +243,7 @@ int run(const Options& options) {
     }
     std::size_t at = 0;
     std::erase_if(spaces, [&](const RecordedSpace&) { return left_out[at++]; });
-    if (spaces.empty())
-        throw Error{Error::Kind::usage, options.leave_one_out ? "no kernel has records of two devices"
-                                                              : fmt::format("no space is named '{}'", options.only)};
+    if (spaces.empty()) throw Error{Error::Kind::usage, "no kernel has records of two devices"};
     std::vector<Contestant> contestants;
     if (options.leave_one_out)
         contestants.push_back({"guided, other devices known", [&](std::size_t space, std::uint64_t seed) {
@@ -273,12 +273,15 @@ int main(int count, char** arguments) {
     app.add_option("--only", options.only, "spaces whose names hold one of these, with commas between");
     app.add_option("--seeds", options.seeds, "searches of a space: seeds 1 to this")
         ->check(CLI::Range(std::size_t{1}, std::size_t{10'000}));
-    app.add_option("--evaluations", options.evaluations, "of a search")->check(CLI::PositiveNumber);
-    app.add_option("--jobs", options.jobs, "searches at once; default: one a core");
+    app.add_option("--evaluations", options.evaluations, "of a search")
+        ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}));
+    app.add_option("--jobs", options.jobs, "searches at once; default: one a core")
+        ->check(CLI::Range(std::size_t{0}, std::size_t{1024}));
     app.add_flag("--leave-one-out", options.leave_one_out,
                  "first of all, guided where it knows the other devices' records of each kernel");
     app.add_flag("--made-up", options.made_up, "three small spaces, made up");
-    app.add_option("--window", options.window, "configs asked for at once")->check(CLI::PositiveNumber);
+    app.add_option("--window", options.window, "configs asked for at once")
+        ->check(CLI::Range(std::size_t{1}, std::size_t{1'000'000}));
     try {
         app.parse(count, arguments);
     } catch (const CLI::ParseError& e) {

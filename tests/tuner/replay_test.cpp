@@ -93,6 +93,15 @@ TEST(Replay, FiguresAreThoseOfItsRuns) {
     EXPECT_FALSE(figures.within_1pct.p90.has_value());
 }
 
+TEST(Replay, RunsThatEndBeforeTheFirstPointAreComparedWhereTheyEnd) {
+    const RecordedSpace space = made_up_space(valley);
+    const std::vector<ReplayRun> runs(4, ReplayRun{.best_us = {space.optimum_us() * 4, space.optimum_us() * 2}});
+    const ReplayFigures figures = figures_of(space, runs, 2);
+    EXPECT_EQ(figures.points, (std::vector<std::size_t>{2}));
+    EXPECT_EQ(figures.mean, (std::vector<double>{0.5}));
+    EXPECT_EQ(figures.worst_tenth, (std::vector<double>{0.5}));
+}
+
 TEST(Replay, SpacesTooSmallOrFlatToTellHaveNoScore) {
     const std::string head = "# values A: 1 2 3\nA,time_ms,sd_ms,cost_ms,status\n";
     for (const std::string rows : {"", "1,2,,,ok\n", "1,2,,,ok\n2,2,,,ok\n3,2,,,ok\n", "1,error,,,failed\n"}) {

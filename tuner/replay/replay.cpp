@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
+#include <iterator>
 #include <limits>
 #include <numeric>
 
@@ -116,8 +117,10 @@ std::optional<double> performance_score(const RecordedSpace& space, std::span<co
 ReplayFigures figures_of(const RecordedSpace& space, std::span<const ReplayRun> runs, std::size_t evaluations) {
     ReplayFigures figures{.runs = runs.size()};
     if (runs.empty() || space.sorted_us().empty()) return figures;
-    for (const std::size_t point : replay_points) {
-        if (point > evaluations) break;
+    std::vector<std::size_t> points;
+    std::ranges::copy_if(replay_points, std::back_inserter(points), [&](std::size_t p) { return p <= evaluations; });
+    if (points.empty()) points.push_back(evaluations);
+    for (const std::size_t point : points) {
         std::vector<double> shares;
         for (const ReplayRun& run : runs) shares.push_back(space.optimum_us() / best_after(run, point));
         std::ranges::sort(shares);

@@ -39,7 +39,7 @@ struct Reached {
 /// Runs of one strategy on one space, of different seeds.
 struct ReplayFigures {
     std::size_t runs = 0;
-    std::vector<std::size_t> points;        ///< those of replay_points that the runs went to
+    std::vector<std::size_t> points;        ///< those of replay_points that the runs went to; of shorter ones their end
     std::vector<double> mean, worst_tenth;  ///< optimum over best: their mean, and their 10 % quantile, at each point
     std::optional<double> score;            ///< performance_score()
     Reached within_5pct, within_1pct;
