@@ -382,6 +382,33 @@ TEST(Space, ALongClaimThatSharesNothingIsRefused) {
     }
 }
 
+// Goal: what nothing can be shared of is gone through one by one while that is little work. Method: sums of a million
+// combinations, of which no two leave the same to ask, beside a count of our own.
+TEST(Space, AMillionCombinationsThatShareNothingAreStillASpace) {
+    static constexpr std::array<std::uint64_t, 6> weights{7919, 104729, 1299709, 15485863, 32452843, 49979687};
+    std::string sum;
+    for (std::size_t i = 0; i < weights.size(); ++i)
+        sum += fmt::format("{}P{} * {}", sum.empty() ? "" : " + ", i, weights[i]);
+    std::vector<std::size_t> expected(10'007, 0);
+    for (std::size_t raw = 0; raw < 1'000'000; ++raw) {
+        std::uint64_t total = 0;
+        for (std::size_t i = 0, rest = raw; i < weights.size(); ++i, rest /= 10) total += (rest % 10 + 1) * weights[i];
+        ++expected[total % expected.size()];
+    }
+    const std::string five = "(" + sum + ") % 10007 == 5", six = "(" + sum + ") % 10007 == 6";
+    const Op op = made_up(6, 10, {five});
+    const auto instance = Instance::make(op, {}, test::hopper());
+    const Space space = Space::make(instance);
+    EXPECT_EQ(space.size(), expected[5]);
+    expect_numbered(space);
+    expect_hamming(instance, space);
+    EXPECT_EQ(space.variants()[0].rejections.at(0).raw_configs, 1e6 - static_cast<double>(expected[5]));
+    const Op either = made_up(6, 10, {five + " or " + six});
+    EXPECT_EQ(Space::make(Instance::make(either, {}, test::hopper())).size(), expected[5] + expected[6]);
+    const Op both = made_up(6, 10, {five, six});
+    EXPECT_EQ(Space::make(Instance::make(both, {}, test::hopper())).size(), 0U);
+}
+
 // Goal: what many claims ask of the rest at once is not kept without end, and neither are their tables built. Method:
 // twenty parameters of which no two are equal, then more three-valued claims than can be tabulated while somebody
 // waits.

@@ -7,7 +7,6 @@
 namespace autotune {
 namespace {
 
-constexpr std::size_t tabulated_at_most = std::size_t{1} << 15;
 constexpr std::uint64_t steps_a_fold = 64;  // and more by what is left: microseconds, where a look-up takes nanoseconds
 constexpr std::uint32_t not_asked = ~std::uint32_t{0};
 
@@ -49,7 +48,7 @@ bool true_cell(const Cell& cell) noexcept { return cell.numeric() && cell.truth(
 }  // namespace
 
 ConditionStates::ConditionStates(const BoundExpression& condition, std::span<const Parameter> parameters,
-                                 std::vector<std::size_t> order)
+                                 std::vector<std::size_t> order, std::size_t tabulated_at_most)
     : parameters_{parameters}, order_{std::move(order)}, levels_(order_.size()) {
     std::size_t combinations = 1;
     for (std::size_t i = 0; i < order_.size(); ++i) {
@@ -58,6 +57,7 @@ ConditionStates::ConditionStates(const BoundExpression& condition, std::span<con
     }
     if (combinations <= tabulated_at_most) {
         fold_steps_ += combinations * nodes_of(*condition.root()) / 4;
+        if (combinations > few) fold_steps_ += 2 * combinations;  // some ten bytes each, which then count
         tabulate(condition);
         return;
     }

@@ -16,15 +16,19 @@ namespace autotune {
 /// A condition as a machine that reads its parameters' values one by one: what it still asks of the rest is its state,
 /// and values that leave the same to ask lead to the same state. One over few combinations is tabulated at once, so
 /// that it fails at the first value after which nothing can save it. One over many folds its expression value by value
-/// when it is asked, and takes what the ranges of the open parameters decide.
+/// when it is asked, and takes what the ranges of the open parameters decide: of far fewer values where many leave the
+/// same to ask, and dearer than a table by far where none do.
 class ConditionStates {
 public:
     static constexpr std::uint32_t fails = 0, holds = 1;
+    /// Combinations in a table: what takes a millisecond, and what takes a second.
+    static constexpr std::size_t few = std::size_t{1} << 15, many = std::size_t{1} << 22;
 
-    /// parameters  of the variant, by slot
-    /// order       the slots the condition uses, in the order in which their values come; at least one
+    /// parameters         of the variant, by slot
+    /// order              the slots the condition uses, in the order in which their values come; at least one
+    /// tabulated_at_most  combinations, `few` or `many`
     ConditionStates(const BoundExpression& condition, std::span<const Parameter> parameters,
-                    std::vector<std::size_t> order);
+                    std::vector<std::size_t> order, std::size_t tabulated_at_most);
 
     const std::vector<std::size_t>& order() const noexcept { return order_; }
     std::uint32_t start() const noexcept { return start_; }

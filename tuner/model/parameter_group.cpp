@@ -68,7 +68,7 @@ public:
                 slots.push_back(group_.order[l]);
                 layers.push_back(l);
             }
-        ConditionStates states{condition.holds, parameters_, std::move(slots)};
+        ConditionStates states{condition.holds, parameters_, std::move(slots), limits_.tabulated};
         steps_ += states.fold_steps();
         if (states.start() == ConditionStates::fails && !broken_) broken_ = condition.claim;
         if (states.start() != ConditionStates::holds)

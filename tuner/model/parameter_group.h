@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tuner/model/claims.h"
+#include "tuner/model/condition_states.h"
 #include "tuner/model/diagram.h"
 
 namespace autotune {
@@ -25,6 +26,8 @@ struct GroupLimits {
     std::uint64_t steps = 0;  ///< values tried after a node; one that folds an expression counts as some hundred
     std::size_t edges = 0;    ///< memory: 24 bytes each
     std::size_t words = 0;    ///< memory of the states of one layer's nodes: 4 bytes each
+    /// Combinations of a condition that are tabulated: ConditionStates::few or many.
+    std::size_t tabulated = ConditionStates::few;
 };
 
 /// The parameters of conditions that share some, and each free one alone; each in file order, by their first.

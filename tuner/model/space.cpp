@@ -118,16 +118,34 @@ private:
             return std::ranges::any_of(slots, [&](std::size_t slot) { return condition.holds.used() >> slot & 1; });
         });
         const auto built = [&](const std::vector<std::size_t>& order, const GroupLimits& limits) {
-            return build_group(
-                order, variant_.parameters, conditions, claims_.size(),
-                {.steps = std::min(limits.steps, whole_limits_.steps), .edges = limits.edges, .words = limits.words});
+            GroupLimits own = limits;
+            own.steps = std::min(limits.steps, whole_limits_.steps);
+            return build_group(order, variant_.parameters, conditions, claims_.size(), own);
         };
         const std::vector<std::size_t> closing = closing_order(slots, variant_.parameters, conditions);
-        if (auto out = built(slots, closing == slots ? whole_limits_ : in_file_order)) return std::move(*out);
-        if (closing != slots)
+        const bool large_table =
+            std::ranges::any_of(conditions, [&](const Condition& c) { return fills_large_table(c); });
+        const bool another_way = closing != slots || large_table;
+        if (auto out = built(slots, another_way ? in_file_order : whole_limits_)) return std::move(*out);
+        if (large_table) {
+            GroupLimits tabulating = whole_limits_;
+            tabulating.tabulated = ConditionStates::many;
+            if (auto out = built(closing, tabulating)) return std::move(*out);
+        }
+        if (another_way)
             if (auto out = built(closing, whole_limits_)) return std::move(*out);
         refuse(fmt::format("takes more than {} steps to enumerate, or {} MiB", whole_limits_.steps,
                            whole_limits_.words >> 18));
+    }
+
+    /// Whether a condition that is folded otherwise can be tabulated, too.
+    bool fills_large_table(const Condition& condition) const {
+        double combinations = 1;
+        for (std::size_t slot = 0; slot < variant_.parameters.size(); ++slot)
+            if (condition.holds.used() >> slot & 1)
+                combinations *= static_cast<double>(variant_.parameters[slot].values.size());
+        return combinations > static_cast<double>(ConditionStates::few) &&
+               combinations <= static_cast<double>(ConditionStates::many);
     }
 
     /// Groups know nothing of each other: what one rejects is not asked of the next.
