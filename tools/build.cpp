@@ -35,6 +35,16 @@ std::vector<Config> configs_of(const Instance& instance, const Budget& budget) {
     return configs;
 }
 
+/// What the defaults break, of an op of whose configs none is valid.
+std::string why_nothing_is_valid(const Instance& instance) {
+    try {
+        static_cast<void>(instance.default_config());
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return fmt::format("no config of '{}' is valid for {}", instance.op().name, instance.problem().text());
+}
+
 void keep(const Instance& instance, const CompiledConfig& compiled, BinaryStore& binaries) {
     const Nvrtc& compiler = nvrtc();
     const std::vector<SourceSpec> sources = instance.sources(compiled.config);
@@ -62,6 +72,10 @@ int run_build(const Request& request, Console& console) {
     for (const AskedProblem& problem : session.problems()) {
         const Instance instance = Session::instance(problem, limits);
         const std::vector<Config> configs = configs_of(instance, request.budget);
+        if (configs.empty()) {
+            console.error(why_nothing_is_valid(instance));
+            continue;
+        }
         const auto begin = std::chrono::steady_clock::now();
         std::map<Ending, std::size_t> counts;
         std::map<Ending, std::string> examples;

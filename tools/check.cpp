@@ -36,6 +36,9 @@ public:
             check(each);
         }
         if (interrupted()) return interrupted();
+        if (!checked_)
+            throw Error{Error::Kind::nothing_found,
+                        fmt::format("nothing was checked: no default of '{}' is valid", session_.op().name)};
         return failed_ ? exit_code(Error::Kind::check) : 0;
     }
 
@@ -116,6 +119,7 @@ private:
     void row(const Instance& instance, const Config& config, const Outcome& o) {
         const bool ok = o.ok() || o.ending == Ending::dropped;
         failed_ = failed_ || !ok;
+        checked_ = true;
         std::string facts = o.registers ? fmt::format("{} registers, {} spilled, {} shared", o.registers,
                                                       format_bytes(static_cast<std::uint64_t>(o.spill_bytes)),
                                                       format_bytes(static_cast<std::uint64_t>(o.shared_bytes)))
@@ -143,7 +147,7 @@ private:
     PresentGpu gpu_;
     std::unique_ptr<Bench> bench_;
     std::string named_variant_;  ///< of the config that was named, which may leave it out
-    bool failed_ = false;
+    bool failed_ = false, checked_ = false;
 };
 
 }  // namespace

@@ -251,7 +251,16 @@ private:
         RunKeeper keeper{store_, start};
         Watch watch{instance, device, budget_, console_, keeper};
         const TuneEvents events = watch.events();
-        const Tuning tuning = tune(bench, instance, options, events);
+        Tuning tuning;
+        try {
+            tuning = tune(bench, instance, options, events);
+        } catch (const Error& error) {
+            if (error.kind() != Error::Kind::nothing_found) throw;
+            console_.end_status();
+            console_.error(error.what(), error.help());
+            found_nothing_ = true;
+            return false;  // nothing runs of this problem: of others it may
+        }
         console_.end_status();
         const RunSummary kept = keeper.finish(end_of(tuning, device));
         if (tuning.best && request_.db != "none" && !keep_binaries(store_, bench, instance, tuning.best->config))

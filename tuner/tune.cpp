@@ -46,10 +46,23 @@ int rounds_for(Effort effort) {
     return 15;
 }
 
+/// Throws Error{nothing_found} where nothing is valid, with what the defaults break.
+Space space_of(Bench& bench, const Instance& instance) {
+    Space space = bench.space(instance);
+    if (space.size() > 0) return space;
+    static_cast<void>(instance.default_config());
+    throw Error{Error::Kind::nothing_found,
+                fmt::format("no config of '{}' is valid for {}", instance.op().name, instance.problem().text())};
+}
+
 class Search {
 public:
     Search(Bench& bench, const Instance& instance, const TuneOptions& options, const TuneEvents& events)
-        : bench_{bench}, options_{options}, events_{events}, space_{bench.space(instance)}, strategy_{make_strategy()} {
+        : bench_{bench},
+          options_{options},
+          events_{events},
+          space_{space_of(bench, instance)},
+          strategy_{make_strategy()} {
         recall();
         if (options_.prior == Prior::model)
             draw_pool();

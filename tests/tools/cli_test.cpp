@@ -301,6 +301,30 @@ TEST_F(CommandLine, ASpaceInWhichNothingIsValidSaysWhyAndEndsWith2) {
     EXPECT_NE(r.err.find("no config of 'kernel' meets all conditions of t1.json"), std::string::npos) << r.err;
 }
 
+TEST_F(CommandLine, AnOpOfWhichNoConfigIsValidSaysWhyAndEndsWith2) {
+    ASSERT_EQ(run("new mine").code, 0);
+    std::string toml = read(folder / "mine/scale.toml");
+    toml.erase(toml.find("# The last kernel"));
+    toml += "[[kernel.constraint]]\nclaim = \"few threads\"\nholds = \"THREADS == 3\"\n";
+    write("mine/scale.toml", toml);
+    for (const std::string sub : {"tune --budget 3 --db none", "build --db none", "check"}) {
+        const Answer r = run(sub + " scale n=1000 --ops mine --gpu sm_86");
+        EXPECT_EQ(r.code, 2) << sub << r.out << r.err;
+        EXPECT_NE((r.out + r.err).find("few threads: THREADS == 3 does not hold"), std::string::npos)
+            << sub << r.out << r.err;
+    }
+    EXPECT_NE(run("check scale n=1000 --ops mine --gpu sm_86").err.find("error: nothing was checked"),
+              std::string::npos);
+    toml.replace(toml.find("THREADS == 3"), 12, "n % 2 == 0");
+    write("mine/scale.toml", toml);
+    const Answer odd =
+        run("tune --problem n=1001 --problem n=1000 --budget 1 --db none --ops mine --op scale --gpu sm_86");
+    EXPECT_EQ(odd.code, 2) << odd.err;
+    EXPECT_NE(odd.err.find("few threads: n % 2 == 0 does not hold (n=1001)"), std::string::npos) << odd.err;
+    EXPECT_NE(odd.out.find("scale n=1000 dtype=f32 on "), std::string::npos)
+        << "the other problem is tuned: " << odd.out;
+}
+
 TEST_F(CommandLine, TheSpaceOfAnotherTunersFileIsCounted) {
     write("t1.json", R"json({"ConfigurationSpace": {"TuningParameters": [
         {"Name": "bx", "Type": "int", "Values": "[2**i for i in range(4, 11)]", "Default": 32},

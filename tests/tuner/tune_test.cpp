@@ -38,6 +38,21 @@ TEST_F(Tune, KeepsTheFastestConfigThatIsCorrect) {
     EXPECT_EQ(tuning.tried, 48u);
 }
 
+TEST_F(Tune, ASpaceInWhichNothingIsValidIsToldWithItsReason) {
+    Op none = op;
+    none.variants[0].constraints.push_back(
+        {.claim = "VEC is more than it may be", .holds = Expression::parse("VEC > 99")});
+    ScriptedBench bench{[](const Config&) { return timed(1); }};
+    for (const Prior prior : {Prior::records, Prior::model}) try {
+            tune(bench, Instance::make(none, {}, made_up_limits()), {.strategy = "guided", .prior = prior}, {});
+            FAIL();
+        } catch (const Error& error) {
+            EXPECT_EQ(error.kind(), Error::Kind::nothing_found);
+            EXPECT_NE(std::string{error.what()}.find("VEC is more than it may be"), std::string::npos) << error.what();
+        }
+    EXPECT_TRUE(bench.submitted.empty());
+}
+
 // Goal: what the GPU could not tell of a failure is told after all timing, once an ending, and the search is the same.
 TEST_F(Tune, TheFirstFailureOfEachEndingIsExplainedWhenNothingIsTimedAnyMore) {
     const auto answer = [](const Config& config) {
