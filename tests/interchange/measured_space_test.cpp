@@ -135,6 +135,17 @@ TEST_F(MeasuredSpaces, WhatARecordedSpaceCannotHoldIsRefused) {
     EXPECT_THROW(written(R"({"layout": ""})"), Error);
     EXPECT_THROW(written(R"({"layout": "#1"})"), Error) << "its line would be a remark";
     EXPECT_THROW(written(R"({"status": 1})"), Error);
+    const Measurements alike = measurements_from_text(R"({"results": [
+        {"configuration": {"x": 1}, "invalidity": "runtime"}, {"configuration": {"x": "1"}, "invalidity": "runtime"}]})",
+                                                      "t4.json");
+    const Op of_both = op_of_measurements(alike);
+    const Space both = Space::make(Instance::make(of_both, {}, DeviceLimits{}));
+    try {
+        recorded_text(both, measured_space(both, alike, "t4.json"), "A100");
+        ADD_FAILURE() << "a number and a word are written alike";
+    } catch (const Error& error) {
+        EXPECT_STREQ(error.what(), "'1' cannot stand in a recorded space: two values of 'x' are written so");
+    }
     EXPECT_NE(written(R"({"layout": "row"})").find("# device: A_100__80_GB\n"), std::string::npos);
 }
 

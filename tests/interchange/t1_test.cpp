@@ -100,6 +100,9 @@ TEST(T1, ADefaultInAStringMeansWhatItsParametersValuesMean) {
     EXPECT_EQ(fallback("bool", "[true, false]", "False"), "false");
     EXPECT_EQ(fallback("string", R"(["1", "2"])", "2"), "'2'");
     EXPECT_EQ(fallback("string", R"("['row', 'col']")", "'col'"), "'col'");
+    const T1 number =
+        t1_from_text(with(R"({"Name": "a", "Type": "string", "Values": "[1, 2]", "Default": 2})", ""), "t1.json");
+    EXPECT_EQ(number.parameters[0].fallback.text(), "'2'") << "as its values, which are words by their type";
 }
 
 TEST(T1, NotesWhatMayHaveBeenMeantForAConditionOrAParameter) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <unordered_map>
 
 #include "autotune/error.h"
@@ -177,7 +178,12 @@ std::string recorded_text(const Space& space, const MeasuredSpace& measured, con
     for (const Parameter& parameter : variant.parameters) {
         texts.emplace_back();
         out += fmt::format("# values {}:", column(parameter.name));
-        for (const Value& value : parameter.values) out += " " + texts.back().emplace_back(cell(to_text(value)));
+        std::set<std::string> written;
+        for (const Value& value : parameter.values) {
+            out += " " + texts.back().emplace_back(cell(to_text(value)));
+            if (!written.insert(texts.back().back()).second)
+                throw no_cell(texts.back().back(), fmt::format("two values of '{}' are written so", parameter.name));
+        }
         out += "\n";
     }
     for (const Parameter& parameter : variant.parameters) out += parameter.name + ",";

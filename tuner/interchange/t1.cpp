@@ -125,7 +125,8 @@ private:
         }
         if (parameter.values.empty()) refuse(where, "it has no value");
         if (json.contains("Default")) {
-            const std::vector<Value> wanted = defaults_of(json["Default"]);
+            std::vector<Value> wanted = defaults_of(json["Default"]);
+            if (type == "string" && !wanted.empty()) wanted.emplace_back(to_text(wanted.front()));
             const auto found = std::ranges::find_if(parameter.values, [&](const Value& value) {
                 return std::ranges::any_of(wanted, [&](const Value& each) { return same_value(value, each); });
             });
