@@ -158,6 +158,13 @@ TEST(T1, SaysWhatIsWrongAndWhere) {
     std::string conditions = R"({"Expression": "a > 0"})";
     for (int i = 0; i < 4096; ++i) conditions += R"(, {"Expression": "a > 0"})";
     EXPECT_NE(refusal_of_t1(with(a, conditions)).find("it lists 4097, and at most 4096 are read"), std::string::npos);
+    std::string list = "0";
+    while (list.size() < 4000) list += ", 1";
+    std::string long_ones = R"({"Expression": "a in [)" + list + R"(]"})";
+    for (int i = 0; i < 299; ++i) long_ones += R"(, {"Expression": "a in [)" + list + R"(]"})";
+    EXPECT_NE(refusal_of_t1(with(a, long_ones)).find("Conditions[261]: with it the Expressions have more than 1048576"),
+              std::string::npos)
+        << refusal_of_t1(with(a, long_ones));
 }
 
 TEST(T1, ValuesThatMeanTheSameAreOne) {

@@ -409,6 +409,20 @@ TEST(Space, AMillionCombinationsThatShareNothingAreStillASpace) {
     EXPECT_EQ(Space::make(Instance::make(both, {}, test::hopper())).size(), 0U);
 }
 
+// Each of four million combinations would be looked for in a list of 600: a minute.
+TEST(ConditionStates, ALongConditionOverManyCombinationsIsNotTabulated) {
+    std::vector<Parameter> parameters = four_parameters(2000);
+    std::string list = "0";
+    for (int i = 1; i < 600; ++i) list += fmt::format(", {}", i * 7);
+    const NoNames nothing;
+    const auto states = [&](const std::string& text) {
+        const BoundExpression condition{Expression::parse(text), nothing, four_names, {}};
+        return ConditionStates{condition, parameters, {0, 1}, ConditionStates::many};
+    };
+    EXPECT_LT(states("(P0 * 2003 + P1 * 7) % 100003 in [" + list + "]").fold_steps(), 1'000'000U);
+    EXPECT_GT(states("(P0 * 2003 + P1 * 7) % 100003 == 1").fold_steps(), 1'000'000U) << "a short one is";
+}
+
 // Goal: what many claims ask of the rest at once is not kept without end, and neither are their tables built. Method:
 // twenty parameters of which no two are equal, then more three-valued claims than can be tabulated while somebody
 // waits.

@@ -20,6 +20,8 @@ namespace autotune {
 namespace {
 
 constexpr std::size_t parameters_at_most = 64, conditions_at_most = 4096;
+/// A byte of a condition takes some hundred of memory.
+constexpr std::size_t condition_bytes_at_most = std::size_t{1} << 20;
 
 /// Parameters with the values of one config, valid or not.
 class DrawnConfig final : public Scope {
@@ -226,6 +228,9 @@ private:
         const ForeignJson& text = member(json, "Expression", where);
         if (!text.is_string()) refuse(where, "its Expression is no string");
         const std::string python = text.get<std::string>();
+        condition_bytes_ += python.size();
+        if (condition_bytes_ > condition_bytes_at_most)
+            refuse(where, fmt::format("with it the Expressions have more than {} bytes", condition_bytes_at_most));
         Constraint out{.claim = one_line(python.substr(0, 200)), .holds = {}};
         try {
             out.holds = expression_from_python(python);
@@ -269,6 +274,7 @@ private:
 
     const ForeignJson& root_;
     const std::string& file_;
+    std::size_t condition_bytes_ = 0;
     T1 out_;
 };
 

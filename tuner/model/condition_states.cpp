@@ -47,17 +47,26 @@ bool true_cell(const Cell& cell) noexcept { return cell.numeric() && cell.truth(
 
 }  // namespace
 
+std::optional<std::uint64_t> ConditionStates::table_steps(const BoundExpression& condition,
+                                                          std::span<const Parameter> parameters,
+                                                          std::size_t tabulated_at_most) {
+    std::uint64_t combinations = 1;
+    for (std::size_t slot = 0; slot < parameters.size(); ++slot) {
+        if ((condition.used() >> slot & 1) == 0) continue;
+        combinations *= parameters[slot].values.size();
+        if (combinations > tabulated_at_most) return std::nullopt;
+    }
+    const std::uint64_t memory = combinations > few ? 2 * combinations : 0;  // some ten bytes each, which then count
+    const std::uint64_t steps = combinations * nodes_of(*condition.root()) / 4 + memory;
+    return steps > table_steps_at_most ? std::nullopt : std::optional{steps};
+}
+
 ConditionStates::ConditionStates(const BoundExpression& condition, std::span<const Parameter> parameters,
                                  std::vector<std::size_t> order, std::size_t tabulated_at_most)
     : parameters_{parameters}, order_{std::move(order)}, levels_(order_.size()) {
-    std::size_t combinations = 1;
-    for (std::size_t i = 0; i < order_.size(); ++i) {
-        levels_[i].values = parameters_[order_[i]].values.size();
-        if (combinations <= tabulated_at_most) combinations *= levels_[i].values;
-    }
-    if (combinations <= tabulated_at_most) {
-        fold_steps_ += combinations * nodes_of(*condition.root()) / 4;
-        if (combinations > few) fold_steps_ += 2 * combinations;  // some ten bytes each, which then count
+    for (std::size_t i = 0; i < order_.size(); ++i) levels_[i].values = parameters_[order_[i]].values.size();
+    if (const auto steps = table_steps(condition, parameters, tabulated_at_most)) {
+        fold_steps_ += *steps;
         tabulate(condition);
         return;
     }

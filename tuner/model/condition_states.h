@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,10 +24,17 @@ public:
     static constexpr std::uint32_t fails = 0, holds = 1;
     /// Combinations in a table: what takes a millisecond, and what takes a second.
     static constexpr std::size_t few = std::size_t{1} << 15, many = std::size_t{1} << 22;
+    static constexpr std::uint64_t table_steps_at_most = std::uint64_t{1} << 26;
+
+    /// What a table of the condition takes, in look-ups of one; nullopt: it has more combinations than that, or takes
+    /// more than `table_steps_at_most`.
+    static std::optional<std::uint64_t> table_steps(const BoundExpression& condition,
+                                                    std::span<const Parameter> parameters,
+                                                    std::size_t tabulated_at_most);
 
     /// parameters         of the variant, by slot
     /// order              the slots the condition uses, in the order in which their values come; at least one
-    /// tabulated_at_most  combinations, `few` or `many`
+    /// tabulated_at_most  combinations, `few` or `many`: see table_steps()
     ConditionStates(const BoundExpression& condition, std::span<const Parameter> parameters,
                     std::vector<std::size_t> order, std::size_t tabulated_at_most);
 

@@ -140,12 +140,8 @@ private:
 
     /// Whether a condition that is folded otherwise can be tabulated, too.
     bool fills_large_table(const Condition& condition) const {
-        double combinations = 1;
-        for (std::size_t slot = 0; slot < variant_.parameters.size(); ++slot)
-            if (condition.holds.used() >> slot & 1)
-                combinations *= static_cast<double>(variant_.parameters[slot].values.size());
-        return combinations > static_cast<double>(ConditionStates::few) &&
-               combinations <= static_cast<double>(ConditionStates::many);
+        return !ConditionStates::table_steps(condition.holds, variant_.parameters, ConditionStates::few) &&
+               ConditionStates::table_steps(condition.holds, variant_.parameters, ConditionStates::many);
     }
 
     /// Groups know nothing of each other: what one rejects is not asked of the next.
