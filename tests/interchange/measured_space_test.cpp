@@ -82,6 +82,22 @@ TEST_F(MeasuredSpaces, WhatIsWrittenIsSearchedAgain) {
     EXPECT_EQ(record.sorted_us().size(), working);
 }
 
+TEST_F(MeasuredSpaces, APredictionIsFasterThanNoMeasurement) {
+    const auto fastest = [](const std::string& first) {
+        const Measurements results = measurements_from_text(
+            R"({"results": [{"configuration": {"x": 1}, "measurements": [{"name": "time", "value": 1},
+                {"name": "predicted", "value": 1}]}, {"configuration": {"x": 2}, "measurements": [
+                {"name": "time", "value": 0.5}, {"name": "predicted", "value": 1}]})" +
+                first + "]}",
+            "t4.json");
+        const Op alone = op_of_measurements(results);
+        const Space two = Space::make(Instance::make(alone, {}, DeviceLimits{}));
+        return *measured_space(two, results, "t4.json").fastest->measured->time_ms;
+    };
+    EXPECT_EQ(fastest(""), 0.5);
+    EXPECT_EQ(fastest(R"(, {"configuration": {"x": 3}, "measurements": [{"name": "time", "value": 2}]})"), 2);
+}
+
 TEST_F(MeasuredSpaces, ResultsWithoutAParameterOfTheSpaceAreRefused) {
     const Measurements results =
         measurements_from_text(R"({"results": [{"configuration": {"bx": 16}, "invalidity": "runtime"}]})", "t4.json");

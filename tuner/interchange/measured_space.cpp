@@ -165,8 +165,9 @@ MeasuredSpace measured_space(const Space& space, const Measurements& measurement
     const auto again = std::ranges::unique(out.rows, {}, &MeasuredSpace::Row::number);
     out.repeated = again.size();
     out.rows.erase(again.begin(), again.end());
+    const auto rank = [](const MeasuredConfig& config) { return std::pair{config.predicted, *config.time_ms}; };
     for (const MeasuredSpace::Row& row : out.rows)
-        if (timed(*row.measured) && (!out.fastest || *row.measured->time_ms < *out.fastest->measured->time_ms))
+        if (timed(*row.measured) && (!out.fastest || rank(*row.measured) < rank(*out.fastest->measured)))
             out.fastest = row;
     return out;
 }

@@ -30,7 +30,7 @@ struct MeasuredSpace {
     std::size_t outside = 0;     ///< results of configs that the space does not have, or that their tuner excluded
     std::size_t repeated = 0;    ///< results of configs that an earlier one is of
     std::size_t untimed = 0;     ///< results without an end: neither a time nor a failure
-    std::optional<Row> fastest;  ///< nullopt: none is timed
+    std::optional<Row> fastest;  ///< of what was measured, else predicted; nullopt: none is timed
 };
 
 /// Throws Error{usage} naming a parameter that the results lack; what they have beyond the space's is passed over.
