@@ -39,9 +39,9 @@ struct Untrusted {
     std::string remedy;           ///< "chmod go-w /srv/tune.db", as a shell takes it
 };
 /// nullopt: nobody else can. Looks at the file, at what SQLite keeps beside it and at its folder, as far as they exist,
-/// and at the same of each link that leads to it. Root and the user are trusted, and so is a group of the user's own name with nobody
-/// else in it, which is what a umask of 002 counts on. A sticky folder is sound for the files that are there; what
-/// comes later may be anybody's, and is looked at when it is read.
+/// and at the same of each link that leads to it. Root and the user are trusted, and so is a group of the user's own
+/// name with nobody else in it, which is what a umask of 002 counts on. A sticky folder is sound for the files that are
+/// there; what comes later may be anybody's, and is looked at when it is read.
 std::optional<Untrusted> untrusted(const std::filesystem::path& file);
 /// The same of a file that is open, whatever stands at its name by now.
 bool may_be_of_others(int file);
