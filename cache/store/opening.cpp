@@ -93,24 +93,25 @@ int create_file(const fs::path& path, const char* schema, const std::string& uui
     return trouble;
 }
 
-/// Of the folders on the way to a file, what keeps the last of them from being made.
-std::string why_no_folder(fs::path folder) {
-    std::error_code error;
-    while (!fs::exists(folder, error) && folder.has_parent_path() && folder != folder.parent_path())
-        folder = folder.parent_path();
-    return fmt::format("'{}' is {}", shown(folder),
-                       fs::exists(folder, error) && !fs::is_directory(folder, error) ? "no folder" : "not writable");
-}
-
 bool is_full(int trouble) noexcept { return trouble == ENOSPC || trouble == EDQUOT; }
 
-/// What keeps a file from being made in its folder.
-std::string why_not_made(const fs::path& path, int trouble) {
-    const fs::path folder = path.has_parent_path() ? path.parent_path() : ".";
+/// What keeps something from being made in a folder.
+std::string why_not_made(const fs::path& folder, int trouble) {
     if (is_full(trouble)) return fmt::format("the disk of '{}' is full", shown(folder));
     if (trouble == EACCES || trouble == EROFS || trouble == EPERM)
         return fmt::format("'{}' is not writable", shown(folder));
     return std::generic_category().message(trouble);
+}
+
+/// Of the folders on the way to a file, what keeps the first that is missing from being made.
+std::string why_no_folder(fs::path folder, int trouble) {
+    std::error_code error;
+    while (folder.has_relative_path() && !fs::exists(fs::symlink_status(folder, error))) folder = folder.parent_path();
+    if (folder.empty()) folder = ".";
+    if (const std::string link = link_to_nothing(folder); !link.empty())
+        return fmt::format("'{}' {}", shown(folder), link);
+    if (!fs::is_directory(folder, error)) return fmt::format("'{}' is no folder", shown(folder));
+    return why_not_made(folder, trouble);
 }
 
 /// The file is sound enough to be asked: its schema can be read and it knows who it is.
@@ -273,10 +274,13 @@ private:
         }
         if (!wants_write()) return in_memory(fmt::format("nothing is stored in {} yet", name()));
         const fs::path folder = out_.path.parent_path();
-        if (!folder.empty() && !make_private_folder(folder)) return not_made(why_no_folder(folder));
+        if (!folder.empty() && !make_private_folder(folder)) {
+            const int trouble = errno;
+            return not_made(why_no_folder(folder, trouble), is_full(trouble));
+        }
         if (!network_.empty()) return spooled(false);
         if (const int trouble = create_file(out_.path, tune_schema, random_uuid()))
-            return not_made(why_not_made(out_.path, trouble), is_full(trouble));
+            return not_made(why_not_made(folder.empty() ? "." : folder, trouble), is_full(trouble));
         return present(probe(out_.path));
     }
 

@@ -153,6 +153,7 @@ TEST_F(NamedFileCommandLine, WhatKeepsADatabaseFromBeingMadeIsNamed) {
         std::string words, error, help;
     };
     fs::create_symlink("/nowhere/x.db", folder / "nothing.db");
+    fs::create_symlink("nowhere", folder / "nothing");
     const std::string long_name(250, 'a');
     const Case cases[] = {
         {"db merge s.db --into s.db/x.db", "the database 's.db/x.db' cannot be made: 's.db' is no folder",
@@ -163,6 +164,8 @@ TEST_F(NamedFileCommandLine, WhatKeepsADatabaseFromBeingMadeIsNamed) {
         {"db check --db nothing.db", "'nothing.db' is a link to '/nowhere/x.db', where nothing is",
          "name one with --db"},
         {"db salvage s.db s.db/x.db", "cannot be made: 's.db' is no folder", "name another place\n"},
+        {"db merge s.db --into nothing/x.db", "cannot be made: 'nothing' is a link to 'nowhere', where nothing is",
+         "name another place with --db"},
         {"db salvage none.db new.db", "there is no 'none.db'", "name a broken database"},
     };
     for (const Case& each : cases) {
@@ -172,6 +175,19 @@ TEST_F(NamedFileCommandLine, WhatKeepsADatabaseFromBeingMadeIsNamed) {
         EXPECT_NE(r.err.find("help: " + each.help), std::string::npos) << each.words << '\n' << r.err;
         EXPECT_EQ(r.err.find("''"), std::string::npos) << r.err;
     }
+}
+
+TEST_F(NamedFileCommandLine, OfFoldersThatCannotBeMadeTheOneThatIsThereIsNamed) {
+    const std::string user = geteuid() == 0 ? "setpriv --reuid 65534 --regid 65534 --clear-groups '" AUTOTUNE_BINARY_DIR
+                                              "/bin/autotune' "
+                                            : "'" AUTOTUNE_BINARY_DIR "/bin/autotune' ";
+    for (const char* name : {"s.db", "s.trials.db"}) ASSERT_EQ(chmod((folder / name).c_str(), 0444), 0);
+    ASSERT_EQ(chmod(folder.c_str(), 0555), 0);
+    const Answer r = shell(user + "db merge s.db --into deep/er/x.db");
+    ASSERT_EQ(chmod(folder.c_str(), 0755), 0);
+    EXPECT_EQ(r.code, 1) << r.err;
+    EXPECT_NE(r.err.find("the database 'deep/er/x.db' cannot be made: '.' is not writable\n"), std::string::npos)
+        << r.err;
 }
 
 TEST_F(NamedFileCommandLine, WhatCannotBeChangedIsToldWithoutTheWordsOfASearch) {
