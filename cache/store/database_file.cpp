@@ -63,7 +63,7 @@ std::uint64_t DatabaseFile::size() const {
 
 bool DatabaseFile::may_be_locked() const {
     int reserved = 0;
-    return file_ && file_->pMethods->xCheckReservedLock(file_, &reserved) == SQLITE_OK;
+    return !file_ || file_->pMethods->xCheckReservedLock(file_, &reserved) == SQLITE_OK;
 }
 
 }  // namespace autotune

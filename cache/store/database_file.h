@@ -28,7 +28,8 @@ public:
     /// False: there is not as much, or it cannot be read.
     bool read(std::span<std::byte> bytes, std::uint64_t offset = 0) const;
     std::uint64_t size() const;
-    /// False where the file system has none: then SQLite says that another process has the file.
+    /// False where the file system has none: then SQLite says that another process has the file. A file that could not
+    /// be opened says nothing of that.
     bool may_be_locked() const;
 
 private:

@@ -21,6 +21,7 @@
 #include <thread>
 
 #include "autotune/error.h"
+#include "cache/store/database_file.h"
 #include "cache/store/location.h"
 #include "cache/store/miss_list.h"
 #include "cache/store/schema.h"
@@ -1014,6 +1015,12 @@ TEST_F(NamedFile, OnAFileSystemWithoutLocksIsToldAsThat) {
                   Store::open({.path = folder_ / "new.db"});
               }).find("new.db' cannot be made: No locks available / name another place with --db"),
               std::string::npos);
+}
+
+TEST_F(NamedFile, ThatCannotBeOpenedSaysNothingOfLocks) {
+    const DatabaseFile file{folder_ / "none.db"};
+    EXPECT_EQ(file.error(), ENOENT);
+    EXPECT_TRUE(file.may_be_locked());
 }
 
 TEST_F(NamedFile, ThatIsBeingWrittenIsWaitedForByASalvage) {
