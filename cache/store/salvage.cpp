@@ -447,15 +447,18 @@ public:
         sync_folder_of(to_);
     }
 
-    /// The database that belongs to the trials at that place, where a salvage ended before it was moved there.
+    /// The database that belongs to the trials at that place, where a salvage ended before it was moved there. In a
+    /// folder such as /tmp another user could have put one there to be taken for it.
     static std::optional<fs::path> left_between(const fs::path& to) {
-        const std::string uuid = uuid_at(trials_path(to));
+        const auto own = [](const fs::path& file) { return shared_folders_are_allowed() || !untrusted(file); };
+        const std::string uuid = own(trials_path(to)) ? uuid_at(trials_path(to)) : std::string{};
         const std::string begin = to.filename().string() + ".new-";
         std::error_code error;
         for (const fs::directory_entry& entry :
              fs::directory_iterator{to.has_parent_path() ? to.parent_path() : ".", error}) {
             const fs::path database = entry.path() / to.filename();
-            if (!uuid.empty() && entry.path().filename().string().starts_with(begin) && uuid_at(database) == uuid)
+            if (!uuid.empty() && entry.path().filename().string().starts_with(begin) && own(database) &&
+                uuid_at(database) == uuid)
                 return database;
         }
         return std::nullopt;

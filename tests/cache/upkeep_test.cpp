@@ -501,13 +501,12 @@ TEST_F(UpkeepOfAFile, ASalvagedFileIsOnTheDiskBeforeItHasItsNameAndTheNameBefore
                                         "move new.db", "sync the folder"}));
 }
 
-TEST_F(UpkeepOfAFile, ASalvageThatDiesBetweenItsTwoFilesLosesNoneAndTheNextSaysWhichIsWhere) {
-    searched(1024);
-    const fs::path to = folder_ / "new.db";
+/// A salvage of the one to the other in a process of its own, which is killed when the trials are in their place.
+void salvage_half(const fs::path& from, const fs::path& to) {
     const pid_t child = ::fork();
     if (child == 0) {
         dies_at_move = 2;
-        salvage(path(), to);
+        salvage(from, to);
         ::_exit(0);
     }
     int status = 0;
@@ -515,6 +514,12 @@ TEST_F(UpkeepOfAFile, ASalvageThatDiesBetweenItsTwoFilesLosesNoneAndTheNextSaysW
     ASSERT_TRUE(WIFSIGNALED(status));
     ASSERT_TRUE(fs::exists(trials_path(to)));
     ASSERT_FALSE(fs::exists(to));
+}
+
+TEST_F(UpkeepOfAFile, ASalvageThatDiesBetweenItsTwoFilesLosesNoneAndTheNextSaysWhichIsWhere) {
+    searched(1024);
+    const fs::path to = folder_ / "new.db";
+    salvage_half(path(), to);
     try {
         salvage(path(), to);
         ADD_FAILURE() << "the trials of another went";
@@ -532,6 +537,22 @@ TEST_F(UpkeepOfAFile, ASalvageThatDiesBetweenItsTwoFilesLosesNoneAndTheNextSaysW
     const Store store = Store::open({.path = to, .mode = Store::Mode::read});
     EXPECT_EQ(store.records({}, today()).size(), 2u);
     EXPECT_EQ(store.known_outcomes(start(1024)).size(), 2u);
+}
+
+TEST_F(UpkeepOfAFile, WhatAnotherUserPutBesideTrialsIsNotNamedAsTheirDatabase) {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root may give a file to another user";
+    searched(1024);
+    const fs::path to = folder_ / "new.db";
+    salvage_half(path(), to);
+    for (const fs::directory_entry& entry : fs::directory_iterator{folder_.path()})
+        if (entry.is_directory()) ASSERT_EQ(::chown(entry.path().c_str(), 65534, 65534), 0);
+    try {
+        salvage(path(), to);
+        ADD_FAILURE() << "the trials of another went";
+    } catch (const Error& error) {
+        EXPECT_TRUE(std::string_view{error.what()}.ends_with("new.trials.db' is there already")) << error.what();
+        EXPECT_EQ(error.help(), "name a new file");
+    }
 }
 
 TEST_F(UpkeepOfAFile, WhatAKilledSalvageLeftIsSweptOnceItIsOld) {
