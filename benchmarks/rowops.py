@@ -3,8 +3,9 @@
 
   rowops.py --autotune build/release/bin/autotune [--library build/release/lib/libautotune.so.1] [--only softmax]
 
-Tunes each problem (what the database holds already is not searched again; --tuned: nothing is), then launches the winner through the
-dispatcher of libautotune.so on PyTorch's tensors and stream, in turns with whatever of these there is:
+Tunes each problem (what the database holds already is not searched again; --tuned: nothing is), then launches the
+winner through the dispatcher of libautotune.so on PyTorch's tensors and stream, in turns with whatever of these there
+is:
 
 CONTESTANTS
 

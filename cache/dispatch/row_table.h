@@ -79,8 +79,8 @@ private:
         static constexpr std::uint64_t each = 0x0101'0101'0101'0101, highest = each << 7;
         std::uint64_t tags = 0;
 
-        /// The highest bit of each slot with that tag. Above a slot that has it, one whose tag is the next may be told
-        /// too, but never a free one.
+        /// The highest bit of each slot with that tag. Above a slot that has it, one whose tag differs in its lowest bit
+        /// alone may be told too, but never a free one.
         std::uint64_t hits(Tag tag) const noexcept {
             const std::uint64_t differ = tags ^ each * tag;
             return (differ - each) & ~differ & highest;

@@ -259,9 +259,9 @@ TEST(StagedRows, FollowOneAnotherThroughTheRing) {
         fields.insert(fields.end(), more.begin(), more.end());
         TemplateRun run{"sm_90", op, fields};
         for (const std::string through_l1 : {"false", "true"}) {
-            const Config config = config_from_text("staged CLUSTER=4 THREADS=512 VEC=4 UNROLL=1 RAGGED=" +
-                                                   std::string{cols % 4 == 0 ? "false" : "true"} +
-                                                   " THROUGH_L1=" + through_l1 + " BLOCKS=1");
+            const Config config = config_from_text(
+                "staged CLUSTER=4 THREADS=512 VEC=4 UNROLL=1 RAGGED=" + std::string{cols % 4 == 0 ? "false" : "true"} +
+                " THROUGH_L1=" + through_l1 + " BLOCKS=1");
             ASSERT_EQ(run.instance().objection(config), std::nullopt) << op;
             const Outcome outcome = run.trial(config);
             EXPECT_TRUE(outcome.ok()) << op << " " << config.text() << ": " << info(outcome.ending).words << ": "
@@ -272,8 +272,9 @@ TEST(StagedRows, FollowOneAnotherThroughTheRing) {
 }
 
 // Goal: rows that arrive while others are worked on are right when their places in shared memory are gone round: packed
-// ones, ones that lie apart and start anywhere, with y in the place of x, with elements that are no numbers; and one row.
-// Method: a device is given so few blocks or clusters at a time that each has four rows or more, and places for three.
+// ones, ones that lie apart and start anywhere, with y in the place of x, with elements that are no numbers; and one
+// row. Method: a device is given so few blocks or clusters at a time that each has four rows or more, and places for
+// three.
 TEST(RowsAhead, FollowOneAnotherThroughTheirPlaces) {
     if (const std::string trouble = no_compiler(); !trouble.empty()) GTEST_SKIP() << trouble;
     struct Way {
