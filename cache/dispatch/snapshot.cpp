@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 #include <map>
+#include <new>
 #include <unordered_map>
 #include <utility>
 
@@ -246,6 +247,8 @@ Snapshot Snapshot::read(std::span<const LayeredStore> stores, std::string_view o
                 layered.store->scan({.op = std::string{op}, .device_fp = fp, .with_problem = false}, today,
                                     [&](const RecordView& view) { builder.add(view); });
             }
+        } catch (const std::bad_alloc&) {
+            throw;  // half a row may have been taken
         } catch (const std::exception&) {
             builder.out().complete_ = false;  // locked just now, or damaged: what was read so far stands
         }

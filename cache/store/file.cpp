@@ -114,7 +114,8 @@ std::optional<std::vector<std::byte>> read_file_whole(const fs::path& path, std:
 void sweep_unfinished(const fs::path& folder, std::string_view name) {
     constexpr std::int64_t longest_write_s = 86'400;  // with the clocks of hosts that share the folder
     std::error_code error;
-    for (const fs::directory_entry& entry : fs::directory_iterator{folder, error}) {
+    for (fs::directory_iterator each{folder, error}; each != fs::directory_iterator{}; each.increment(error)) {
+        const fs::directory_entry& entry = *each;
         const std::string file = entry.path().filename().string();
         struct stat status {};
         if (!file.starts_with(name) || !is_unfinished(file) || ::lstat(entry.path().c_str(), &status) != 0 ||

@@ -454,10 +454,10 @@ public:
         const std::string uuid = own(trials_path(to)) ? uuid_at(trials_path(to)) : std::string{};
         const std::string begin = to.filename().string() + ".new-";
         std::error_code error;
-        for (const fs::directory_entry& entry :
-             fs::directory_iterator{to.has_parent_path() ? to.parent_path() : ".", error}) {
-            const fs::path database = entry.path() / to.filename();
-            if (!uuid.empty() && entry.path().filename().string().starts_with(begin) && own(database) &&
+        const fs::path place = to.has_parent_path() ? to.parent_path() : ".";
+        for (fs::directory_iterator each{place, error}; each != fs::directory_iterator{}; each.increment(error)) {
+            const fs::path database = each->path() / to.filename();
+            if (!uuid.empty() && each->path().filename().string().starts_with(begin) && own(database) &&
                 uuid_at(database) == uuid)
                 return database;
         }

@@ -53,7 +53,7 @@ private:
         std::string failure = text_or_nothing(row, "__error__");
         if (failure.empty()) failure = text_or_nothing(row, objective.c_str());
         if (failure.empty()) failure = text_or_nothing(row, "time");
-        config.predicted = tells_predicted_ && row.contains("predicted");
+        config.predicted = tells_predicted_ && row.contains("predicted") && row["predicted"] == 1;
         if (!failure.empty()) {
             config.invalidity = failure == "CompilationFailedConfig" ? "compile"
                                 : failure == "InvalidConfig"         ? "constraints"
