@@ -129,8 +129,8 @@ VECTOR_LOAD(load_once, "ld.global")
 VECTOR_LOAD(load_past_l1, "ld.global.L1::no_allocate")
 #undef VECTOR_LOAD
 
-/// As `store`, for what this launch does not read again: the first to leave the cache. Worth 7 % in a transpose and 27 %
-/// in a scan, whose writes come late or lie apart, and nothing where rows are read and written in their order.
+/// As `store`, for what this launch does not read again: the first to leave the cache. Worth 7 % in a transpose and
+/// 27 % in a scan, whose writes come late or lie apart, and nothing where rows are read and written in their order.
 template <int N, class T>
 __device__ __forceinline__ void store_once(T* p, const Vec<T, N>& v) {
     __stcs(reinterpret_cast<Word<sizeof(T) * N>*>(p), reinterpret_cast<const Word<sizeof(T) * N>&>(v));

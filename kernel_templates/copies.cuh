@@ -34,8 +34,8 @@ __device__ __forceinline__ void cp_async_wait() {
     asm volatile("cp.async.wait_group %0;\n" ::"n"(PENDING) : "memory");
 }
 
-/// Where `has`, N elements at `from`, aligned to that, to `to`; 4, 8 or 16 bytes. Through the first-level cache, or past
-/// it, as only 16 bytes can go.
+/// Where `has`, N elements at `from`, aligned to that, to `to`; 4, 8 or 16 bytes. Through the first-level cache, or
+/// past it, as only 16 bytes can go.
 template <int N, bool THROUGH_L1, class T>
 __device__ __forceinline__ void copy_async_if(bool has, T* to, const T* from) {
     constexpr int bytes = N * sizeof(T);

@@ -92,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
         const float zeros[VEC] = {};
         if (gradient.ignored) {
 #pragma unroll
-            for (int i = 0; i < CHUNKS; ++i) store_once_anywhere_if(part.has(i), dx + part.column(i), zeros, dx_fits);
+            for (int i = 0; i < CHUNKS; ++i) store_anywhere_if(part.has(i), dx + part.column(i), zeros, dx_fits);
         } else {
 #pragma unroll
             for (int i = 0; i < CHUNKS; ++i) {
@@ -100,7 +100,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
                 to_floats(raw[i], value);
 #pragma unroll
                 for (int j = 0; j < VEC; ++j) value[j] = gradient.of(value[j]);
-                store_once_anywhere_if(part.has(i), dx + part.column(i), value, dx_fits);
+                store_anywhere_if(part.has(i), dx + part.column(i), value, dx_fits);
             }
         }
         if (RAGGED && part.has_single) dx[part.single] = from_float<T>(gradient.ignored ? 0.0f : gradient.of(single));

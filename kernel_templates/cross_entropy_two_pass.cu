@@ -112,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
                     const bool has = part.has(i, tile * Part::tile);
                     T* const at = to + part.column(i, tile * Part::tile);
                     if (gradient.ignored) {
-                        store_once_anywhere_if(has, at, zeros, aligned);
+                        store_anywhere_if(has, at, zeros, aligned);
                         continue;
                     }
                     Vec<T, VEC> raw = splat<T, VEC>(0.0f);
@@ -120,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
                     to_floats(raw, value[i]);
 #pragma unroll
                     for (int j = 0; j < VEC; ++j) value[i][j] = gradient.of(value[i][j]);
-                    store_once_anywhere_if(has, at, value[i], aligned);
+                    store_anywhere_if(has, at, value[i], aligned);
                 }
             }
             if (part.owns(gradient.label)) to[gradient.label] = from_float<T>(gradient.at_label);

@@ -67,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
         to_floats(raw[i], value);
 #pragma unroll
         for (int j = 0; j < VEC; ++j) value[j] = value[j] - max - log_sum;
-        store_once_anywhere_if(part.has(i), y + part.column(i), value, y_fits);
+        store_anywhere_if(part.has(i), y + part.column(i), value, y_fits);
     }
     if (RAGGED && part.has_single) y[part.single] = from_float<T>(single - max - log_sum);
 }

@@ -107,7 +107,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
     for (int i = 0; i < CHUNKS; ++i) {
 #pragma unroll
         for (int j = 0; j < VEC; ++j) value[i][j] *= share;
-        store_once_anywhere_if(part.has(i), y + part.column(i), value[i], y_fits);
+        store_anywhere_if(part.has(i), y + part.column(i), value[i], y_fits);
     }
     if (RAGGED && part.has_single) y[part.single] = from_float<T>(single * share);
 }

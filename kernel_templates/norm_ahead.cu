@@ -178,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             if (BIAS) load_shared_row<VEC>(part.has(i), b, bias + part.column(i), bias_fits);
 #pragma unroll
             for (int j = 0; j < VEC; ++j) value[j] = normalised(value[j], w[j], b[j]);
-            store_once_anywhere_if(part.has(i), to + part.column(i), value, y_fits);
+            store_anywhere_if(part.has(i), to + part.column(i), value, y_fits);
         }
         if (RAGGED && part.has_single)
             to[part.single] = from_float<T>(

@@ -211,7 +211,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
 #pragma unroll
                 for (int j = 0; j < VEC; ++j) b[j] += a[j];
             }
-            store_once_if(part.has(i), dx + row * lddx + part.column(i), from_floats<T>(b));
+            store_if(part.has(i), dx + row * lddx + part.column(i), from_floats<T>(b));
         }
         loads.turn();
     }

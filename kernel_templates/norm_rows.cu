@@ -145,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
 #pragma unroll
             for (int j = 0; j < VEC; ++j) value[j] += other[j];
             raw[i] = from_floats<T>(value);
-            store_once_anywhere_if(part.has(i), sum + part.column(i), value, sum_fits);
+            store_anywhere_if(part.has(i), sum + part.column(i), value, sum_fits);
         }
     }
 
@@ -209,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
 #pragma unroll
             for (int j = 0; j < VEC; ++j) result[j] = normalised(value[j], w[j], b[j]);
             if constexpr (!quantised) {
-                store_once_anywhere_if(part.has(i), to + part.column(i), result, y_fits);
+                store_anywhere_if(part.has(i), to + part.column(i), result, y_fits);
             } else {
                 Magnitudes these;
 #pragma unroll
@@ -239,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
 #pragma unroll
             for (int j = 0; j < VEC; ++j) value[j] = held[i][j] * factor;
             if (y_fits)
-                store_once_if(part.has(i), to_bytes + part.column(i), narrowed<format>(value));
+                store_if(part.has(i), to_bytes + part.column(i), narrowed<format>(value));
             else if (part.has(i))
                 store_anywhere(to_bytes + part.column(i), narrowed<format>(value), false);
         }

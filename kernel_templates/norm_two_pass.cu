@@ -246,7 +246,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #pragma unroll
                     for (int j = 0; j < VEC; ++j) value[i][j] = normalised(value[i][j], w[i][j], b[i][j]);
                     if constexpr (!quantised) {
-                        store_once_anywhere_if(has, to + c, value[i], y_fits);
+                        store_anywhere_if(has, to + c, value[i], y_fits);
                     } else if (pass == 0) {
 #pragma unroll
                         for (int j = 0; j < VEC; ++j) {

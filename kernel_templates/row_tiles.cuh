@@ -108,8 +108,8 @@ public:
             for (int i = 0; i < UNROLL; ++i) {
 #pragma unroll
                 for (int j = 0; j < VEC; ++j) value[i][j] = of(value[i][j]);
-                store_once_anywhere_if(part.has(i, tile * Part::tile), to + part.column(i, tile * Part::tile), value[i],
-                                       aligned);
+                store_anywhere_if(part.has(i, tile * Part::tile), to + part.column(i, tile * Part::tile), value[i],
+                                  aligned);
             }
         }
     }

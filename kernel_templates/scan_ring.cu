@@ -1,9 +1,9 @@
 // scan: y[r, c] = sum of x[r, 0 .. c], or of x[r, 0 .. c - 1] where EXCLUSIVE
 //
 // x, y     T, packed, [rows, n]; y may be x. Floats are summed as floats, whole numbers wrap around
-// launch   grid = as many blocks as are resident, or less, block = 32 * (2 * WARPS + SLOTS), SLOTS tiles of WARPS * UNROLL
-//          * 512 bytes of dynamic shared memory; words: as RowWords has them, and one behind them; tiles: of a row; all_tiles: of
-//          all rows
+// launch   grid = as many blocks as are resident, or less, block = 32 * (2 * WARPS + SLOTS), SLOTS tiles of
+//          WARPS * UNROLL * 512 bytes of dynamic shared memory; words: as RowWords has them, and one behind them;
+//          tiles: of a row; all_tiles: of all rows
 // needs    sm_90; rows start at multiples of 16 bytes
 //
 // Blocks take tiles in order and keep a ring of them in shared memory, so that tiles come from memory while others wait

@@ -87,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
         to_floats(raw_dy[i], value_dy);
 #pragma unroll
         for (int j = 0; j < VEC; ++j) value_dy[j] = softmax_gradient<LOG>(value_y[j], value_dy[j], sum);
-        store_once_anywhere_if(part.has(i), dx + part.column(i), value_dy, dx_fits);
+        store_anywhere_if(part.has(i), dx + part.column(i), value_dy, dx_fits);
     }
     if (RAGGED && part.has_single) dx[part.single] = from_float<T>(softmax_gradient<LOG>(single_y, single_dy, sum));
 }

@@ -113,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS, BLOCKS)
         }
 #pragma unroll
         for (int j = 0; j < VEC; ++j) value[j] = (PACKED ? exp_natural(value[j] - pivot(max)) : value[j]) * scale;
-        store_once_anywhere_if(part.has(i), y + part.column(i), value, y_fits);
+        store_anywhere_if(part.has(i), y + part.column(i), value, y_fits);
     }
     if (RAGGED && part.has_single) y[part.single] = from_float<T>(single * scale);
 }
