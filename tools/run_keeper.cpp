@@ -1,21 +1,28 @@
 #include "tools/run_keeper.h"
 
+#include <utility>
+
 namespace autotune {
 
-RunKeeper::RunKeeper(Store& store, const RunStart& start) : store_{&store}, wanted_{&store} {
+RunKeeper::RunKeeper(Store& store, RunStart start) : store_{&store}, wanted_{&store}, start_{std::move(start)} {}
+
+RunId RunKeeper::run() {
+    if (run_) return *run_;
     try {
-        run_ = store.begin_run(start);
+        run_ = store_->begin_run(start_);
     } catch (const Error& e) {
         if (e.kind() != Error::Kind::store) throw;
         trouble_ = e;
         store_ = &spare_.emplace(Store::in_memory());
-        run_ = store_->begin_run(start);
+        run_ = store_->begin_run(start_);
     }
+    return *run_;
 }
 
 void RunKeeper::keep(const Config& config, const Outcome& outcome) {
+    const RunId id = run();
     try {
-        store_->record_trial(run_, config, outcome);
+        store_->record_trial(id, config, outcome);
     } catch (const Error& e) {
         if (e.kind() != Error::Kind::store) throw;
         ++lost_;
@@ -24,8 +31,9 @@ void RunKeeper::keep(const Config& config, const Outcome& outcome) {
 }
 
 RunSummary RunKeeper::finish(const RunEnd& end) {
+    const RunId id = run();
     try {
-        RunSummary summary = store_->finish_run(run_, end);
+        RunSummary summary = store_->finish_run(id, end);
         if (!spare_) return summary;
         // There may be room by now. A run that left nothing is not in the database either.
         std::vector<Record> records = spare_->records({}, {});

@@ -12,11 +12,12 @@ namespace autotune {
 /// told at the end, once.
 class RunKeeper {
 public:
-    /// Throws what is no Error{store}.
-    RunKeeper(Store& store, const RunStart& start);
+    /// Nothing is written yet: a problem of which nothing can be tried has no run.
+    RunKeeper(Store& store, RunStart start);
     RunKeeper(const RunKeeper&) = delete;
     RunKeeper& operator=(const RunKeeper&) = delete;
 
+    /// Both throw what is no Error{store}.
     void keep(const Config& config, const Outcome& outcome);
     RunSummary finish(const RunEnd& end);
 
@@ -27,10 +28,14 @@ public:
     const std::string& lost_why() const noexcept { return lost_why_; }
 
 private:
+    /// Begins it at first.
+    RunId run();
+
     Store* store_;
     Store* wanted_;
+    RunStart start_;
     std::optional<Store> spare_;  ///< in memory, where the run could not even be begun: ranks are derived as ever
-    RunId run_ = 0;
+    std::optional<RunId> run_;
     std::optional<Error> trouble_;
     std::size_t lost_ = 0;
     std::string lost_why_;

@@ -315,6 +315,9 @@ TEST_F(CommandLine, AnOpOfWhichNoConfigIsValidSaysWhyAndEndsWith2) {
     }
     EXPECT_NE(run("check scale n=1000 --ops mine --gpu sm_86").err.find("error: nothing was checked"),
               std::string::npos);
+    EXPECT_EQ(run("tune scale n=1000 --budget 3 --db kept.db --ops mine --gpu sm_86").code, 2);
+    const std::string rows = run("db stats --db kept.db").out;
+    EXPECT_NE(rows.find(" run 0,"), std::string::npos) << "a run was begun that nothing ends: " << rows;
     toml.replace(toml.find("THREADS == 3"), 12, "n % 2 == 0");
     write("mine/scale.toml", toml);
     const Answer odd =
