@@ -48,6 +48,7 @@ protected:
 TEST_F(RunKeeperTest, WhatTheFileTakesAtTheEndIsInIt) {
     for (const RunStart& about : {start(), predicting()}) {
         RunKeeper keeper{store_, about};
+        keeper.keep(config(128, 2), timed(30.0));
         ASSERT_TRUE(keeper.trouble());
         release();
         const RunSummary kept = keeper.finish(end(about));
@@ -58,6 +59,13 @@ TEST_F(RunKeeperTest, WhatTheFileTakesAtTheEndIsInIt) {
         EXPECT_EQ(rows(predicts), 2u);
         hold();
     }
+}
+
+TEST_F(RunKeeperTest, AProblemOfWhichNothingWasTriedHasNoRun) {
+    release();
+    const std::size_t before = store_.runs().size();
+    { RunKeeper keeper{store_, start()}; }
+    EXPECT_EQ(store_.runs().size(), before);
 }
 
 TEST_F(RunKeeperTest, WhatTheFileNeverTakesWaitsInASpoolFile) {
@@ -88,6 +96,7 @@ TEST_F(RunKeeperTest, ASpoolFileThatTheFileRefusesAgainIsNotWrittenTwice) {
 
 TEST_F(RunKeeperTest, ARunThatLeavesNoRecordIsNotSaidToBeStored) {
     RunKeeper keeper{store_, predicting()};
+    keeper.keep(config(128, 2), timed(30.0));
     release();
     RunEnd nothing = end(predicting());
     nothing.evaluated = 1;
