@@ -24,24 +24,24 @@ std::vector<Record> records_of_elsewhere() {
 }
 
 /// The file, taken into an empty database.
-Measured rate_of_import(const fs::path& file, std::string state) {
+Measured rate_of_import(const fs::path& file, std::string state, Trust trust = Trust::elsewhere) {
     Times times;
     for (int round = 0; round < 3; ++round) {
         const Folder folder;
         Store store = Store::open({.path = folder / "tune.db"});
         const Stopwatch watch;
-        const std::vector<TakenIn> taken = take_in(store, {file}, {.ops = &shared_ops()});
+        const std::vector<TakenIn> taken = take_in(store, {file}, {.ops = &shared_ops(), .trust = trust});
         times.add(watch);
         if (taken.front().added != static_cast<std::size_t>(imported_rows)) return {.state = "not all rows were taken"};
     }
     return rates_of(times, static_cast<double>(imported_rows), std::move(state));
 }
 
-Measured import_database() {
+Measured import_database(Trust trust) {
     const Folder folder;
     const fs::path file = folder / "theirs.db";
     Store::open({.path = file}).put(records_of_elsewhere());
-    return rate_of_import(file, fmt::format("{} rows of one run, every row judged", imported_rows));
+    return rate_of_import(file, fmt::format("{} rows of one run, every row judged", imported_rows), trust);
 }
 
 Measured import_lines() {
@@ -68,7 +68,13 @@ std::vector<Figure> sharing_figures() {
          .unit = "rows/s",
          .better = higher,
          .target = 300'000,
-         .measure = import_database},
+         .measure = [] { return import_database(Trust::elsewhere); }},
+        {.name = "import-own",
+         .what = "merge of an own database",
+         .unit = "rows/s",
+         .better = higher,
+         .target = 700'000,
+         .measure = [] { return import_database(Trust::own); }},
         {.name = "import-lines",
          .what = "import of JSON lines",
          .unit = "rows/s",

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <random>
 
 #include "benchmarks/cache_bench/figure.h"
 #include "cache/dispatch/snapshot.h"
@@ -170,6 +171,29 @@ Measured writing_keys() {
     });
 }
 
+/// What a look-up in a table that no cache holds takes at least: it reads one line of it, and cannot know which before
+/// it has the key.
+Measured memory_read() {
+    constexpr std::size_t bytes = std::size_t{1'000'000} * 51, line = 64;  // about what a million problems take
+    struct alignas(line) Line {
+        std::uint64_t next;
+    };
+    std::vector<Line> lines(bytes / line);
+    for (std::size_t i = 0; i < lines.size(); ++i) lines[i].next = i;
+    std::mt19937_64 random{1};
+    for (std::size_t i = lines.size() - 1; i > 0; --i)  // one cycle through all  source  Sattolo 1986
+        std::swap(lines[i].next, lines[random() % i].next);
+    std::uint64_t at = 0;
+    Measured measured = timed_calls(
+        rounds, calls_a_round, 1e9,
+        [&](int calls) {
+            for (int i = 0; i < calls; ++i) at = lines[at].next;
+        },
+        "each after the one before");
+    keep(at);
+    return measured;
+}
+
 Measured reading(std::int64_t count, bool own_runs, bool cold) {
     const Stored stored{count, own_runs};
     std::size_t problems = 0;
@@ -229,6 +253,16 @@ std::vector<Figure> snapshot_figures() {
          .target = 100,
          .full = true,
          .measure = [] { return look_up(1'000'000); }},
+        {.name = "lookup-1m-alone",
+         .what = "the same, each after the one before",
+         .unit = "ns",
+         .full = true,
+         .measure = [] { return look_up(1'000'000, true); }},
+        {.name = "memory-read",
+         .what = "reading a line of as much memory",
+         .unit = "ns",
+         .full = true,
+         .measure = memory_read},
         {.name = "open-warm",
          .what = "open and verify, warm",
          .unit = "ms",

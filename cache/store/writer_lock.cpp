@@ -16,7 +16,7 @@ namespace autotune {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = WriterLock::Clock;
 using std::chrono::microseconds;
 
 /// It is written to, so it is nothing that somebody put there under its name: no link to another file of the user's.
@@ -130,13 +130,15 @@ WriterLock::WriterLock(WriterLock&& other) noexcept
     : queue_path_{std::move(other.queue_path_)},
       lock_path_{std::move(other.lock_path_)},
       queue_{std::exchange(other.queue_, -1)},
-      lock_{std::exchange(other.lock_, -1)} {}
+      lock_{std::exchange(other.lock_, -1)},
+      turn_ends_{other.turn_ends_} {}
 
 WriterLock& WriterLock::operator=(WriterLock&& other) noexcept {
     std::swap(queue_path_, other.queue_path_);
     std::swap(lock_path_, other.lock_path_);
     std::swap(queue_, other.queue_);
     std::swap(lock_, other.lock_);
+    std::swap(turn_ends_, other.turn_ends_);
     return *this;
 }
 
@@ -150,7 +152,8 @@ bool WriterLock::acquire(std::chrono::milliseconds patience) {
     if (lock_ < 0) lock_ = open_lock_file(lock_path_, O_RDWR | O_CREAT);
     if (queue_ < 0 || lock_ < 0) return true;  // no lock to be had here; SQLite's own still guards the file
 
-    const Clock::time_point deadline = Clock::now() + patience;
+    const Clock::time_point now = Clock::now(), deadline = now + patience;
+    if (now < turn_ends_ && ::flock(lock_, LOCK_EX | LOCK_NB) == 0) return sign(lock_);
     {
         const Ticket ticket{queue_, deadline};
         if (!ticket.drawn()) return false;
@@ -161,6 +164,7 @@ bool WriterLock::acquire(std::chrono::milliseconds patience) {
         }
         if (!lock_until(lock_, deadline)) return false;
     }
+    turn_ends_ = Clock::now() + turn;
     return sign(lock_);
 }
 

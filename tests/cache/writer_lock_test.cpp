@@ -74,9 +74,45 @@ TEST(WriterLock, WhatTheQueueSaysMayBeAnything) {
          {std::string(8, '\xff'), std::string(8, '\x7f'), std::string("abc"), std::string(64, '\0')}) {
         const Folder folder;
         std::ofstream{folder / "tune.db-queue"} << bytes;
-        WriterLock lock{folder / "tune.db"};
-        for (int i = 0; i < 3; ++i) EXPECT_TRUE((WriterTurn{lock, seconds{1}}.held()));
+        for (int i = 0; i < 3; ++i) {
+            WriterLock lock{folder / "tune.db"};
+            EXPECT_TRUE((WriterTurn{lock, seconds{1}}.held()));
+        }
     }
+}
+
+// Method: the queue's file says which was the last number that somebody drew.
+TEST(WriterLock, AWriterDrawsOneNumberATurn) {
+    const Folder folder;
+    WriterLock lock{folder / "tune.db"};
+    const auto write = [&] { return WriterTurn{lock, seconds{1}}.held(); };
+    const auto last_drawn = [&] {
+        std::int64_t number = 0;
+        std::ifstream{folder / "tune.db-queue"}.read(reinterpret_cast<char*>(&number), sizeof number);
+        return number;
+    };
+    ASSERT_TRUE(write());
+    EXPECT_EQ(last_drawn(), 1);
+    std::int64_t writes = 0;
+    for (const auto began = WriterLock::Clock::now(); WriterLock::Clock::now() < began + milliseconds{50}; ++writes)
+        ASSERT_TRUE(write());
+    EXPECT_GT(last_drawn(), 1) << "one turn went on for ever";
+    EXPECT_LT(last_drawn(), writes);
+}
+
+// Method: writers that never pause.
+TEST(WriterLock, NobodyIsLeftWaiting) {
+    const Folder folder;
+    std::atomic<int> had_turns{0};
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&](const std::stop_token& stopped) {
+            WriterLock lock{folder / "tune.db"};
+            if (WriterTurn{lock, seconds{60}}.held()) ++had_turns;
+            while (!stopped.stop_requested()) const WriterTurn turn{lock, seconds{60}};
+        });
+    for (int waited = 0; had_turns < 4 && waited < 6000; ++waited) std::this_thread::sleep_for(milliseconds{10});
+    EXPECT_EQ(had_turns, 4);
 }
 
 }  // namespace
