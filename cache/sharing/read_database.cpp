@@ -1,6 +1,7 @@
 #include "cache/sharing/read_database.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -21,26 +22,51 @@ namespace {
 
 constexpr std::size_t longest_json = 1 << 16;
 
-/// Whether the columns hold what the schema says: i, r, t, b; a capital letter: or NULL. A file may hold anything.
-bool typed(const Query& row, std::string_view types) {
-    for (std::size_t i = 0; i < types.size(); ++i) {
-        const ColumnType type = row.type(static_cast<int>(i));
-        const char wanted = types[i];
-        if (wanted == 'I' && type == ColumnType::null) continue;
-        const bool fits = wanted == 'r'   ? type == ColumnType::real
-                          : wanted == 't' ? type == ColumnType::text
-                          : wanted == 'b' ? type == ColumnType::blob
-                                          : type == ColumnType::integer;
-        if (!fits) return false;
+/// Whether a column holds what the schema says: i, r, t, b; a capital letter: or NULL. A file may hold anything.
+bool typed(ColumnType type, char wanted) noexcept {
+    switch (wanted) {
+        case 'I':
+            return type == ColumnType::integer || type == ColumnType::null;
+        case 'r':
+            return type == ColumnType::real;
+        case 't':
+            return type == ColumnType::text;
+        case 'b':
+            return type == ColumnType::blob;
+        default:
+            return type == ColumnType::integer;
     }
+}
+
+bool typed(const Query& row, std::string_view types) {
+    for (std::size_t i = 0; i < types.size(); ++i)
+        if (!typed(row.type(static_cast<int>(i)), types[i])) return false;
     return true;
 }
 
-/// An integer column as an int; what does not fit becomes -1, which every judge refuses.
-int narrow(const Query& row, int column) {
-    const std::int64_t number = row.integer(column);
+/// An integer as an int; what does not fit becomes -1, which every judge refuses.
+int narrow(std::int64_t number) {
     return number < 0 || number > std::numeric_limits<int>::max() ? -1 : static_cast<int>(number);
 }
+int narrow(const Query& row, int column) { return narrow(row.integer(column)); }
+
+/// The columns of one of many rows.
+template <std::size_t count>
+class ColumnValues {
+public:
+    explicit ColumnValues(const Query& row) : ColumnValues{row, std::make_index_sequence<count>{}} {}
+    const ColumnValue& operator[](std::size_t column) const noexcept { return columns_[column]; }
+    bool typed(std::string_view types) const noexcept {
+        for (std::size_t i = 0; i < types.size(); ++i)
+            if (!autotune::typed(columns_[i].type(), types[i])) return false;
+        return true;
+    }
+
+private:
+    template <std::size_t... column>
+    ColumnValues(const Query& row, std::index_sequence<column...>) : columns_{row.column(column)...} {}
+    std::array<ColumnValue, count> columns_;
+};
 
 /// The parts of a database's rows, each read and judged once.
 class ForeignParts {
@@ -358,18 +384,18 @@ public:
     }
 
 private:
-    /// Of the columns at `at`: a problem's id; a form and the numbers.
-    void take_problem(IncomingRow& in, const Query& row, int at) {
+    /// `of`: a problem's id, or a form with the numbers in it.
+    void take_problem(IncomingRow& in, const ColumnValue& of, const ColumnValue& in_form) {
         if (old_) {
-            const auto* problem = parts_.problem(row.integer(at));
+            const auto* problem = parts_.problem(of.integer());
             in.form = problem->form;
             in.problem_refused = problem->refused;
             in.numbers = problem->numbers;
             in.problem_crc = problem->crc;
             return;
         }
-        in.form = parts_.form(row.integer(at));
-        const auto numbers = row.blob(at + 1);
+        in.form = parts_.form(of.integer());
+        const auto numbers = in_form.blob();
         in.numbers.assign(reinterpret_cast<const char*>(numbers.data()), numbers.size());
         if (!in.form->refused.empty()) return;
         in.problem_refused = Judge::objection(in.form->value, in.numbers);
@@ -388,35 +414,36 @@ private:
                    "evaluated, space_size, verified, tuned_at, crc, default_ns, max_err, form, numbers, setting FROM "
                    "record");
         while (row.step()) {
+            const ColumnValues<21> columns{row};
             IncomingRow in{.number = ++number_,
-                           .device = parts_.device(row.integer(0)),
-                           .source = parts_.source(row.integer(1)),
-                           .config = parts_.config(row.integer(2)),
-                           .run = old_ ? parts_.old_run(row.integer(3)) : parts_.run(row.blob(3))};
-            take_problem(in, row, 18);
+                           .device = parts_.device(columns[0].integer()),
+                           .source = parts_.source(columns[1].integer()),
+                           .config = parts_.config(columns[2].integer()),
+                           .run = old_ ? parts_.old_run(columns[3].integer()) : parts_.run(columns[3].blob())};
+            take_problem(in, columns[18], columns[19]);
             require_one_op(in, mismatch_);
             RowFigures& f = in.figures;
             f.rank = -1;  // refused, unless the columns hold what they should
-            const bool sound = old_ ? typed(row, "iiiiiiiiiiiiiiiiIriii") && row.integer(20) == 0
-                                    : typed(row, "iiibiiiiiiiiiiiiIribi");
-            if (sound) f.rank = narrow(row, 6);
-            f.nvrtc_major = narrow(row, 4);
-            f.nvrtc_minor = narrow(row, 5);
-            f.time_ns = row.integer(7);
-            f.low_ns = row.integer(8);
-            f.high_ns = row.integer(9);
-            f.samples = row.integer(10);
-            f.evaluated = row.integer(11);
-            f.space_size = row.integer(12);
-            f.verified = row.integer(13);
-            f.tuned_at = row.integer(14);
-            in.crc = static_cast<std::uint32_t>(row.integer(15));
-            f.default_ns = row.null(16) ? -1 : std::max<std::int64_t>(row.integer(16), 0);
-            f.max_error = row.real(17);
+            const bool sound = old_ ? columns.typed("iiiiiiiiiiiiiiiiIriii") && columns[20].integer() == 0
+                                    : columns.typed("iiibiiiiiiiiiiiiIribi");
+            if (sound) f.rank = narrow(columns[6].integer());
+            f.nvrtc_major = narrow(columns[4].integer());
+            f.nvrtc_minor = narrow(columns[5].integer());
+            f.time_ns = columns[7].integer();
+            f.low_ns = columns[8].integer();
+            f.high_ns = columns[9].integer();
+            f.samples = columns[10].integer();
+            f.evaluated = columns[11].integer();
+            f.space_size = columns[12].integer();
+            f.verified = columns[13].integer();
+            f.tuned_at = columns[14].integer();
+            in.crc = static_cast<std::uint32_t>(columns[15].integer());
+            f.default_ns = columns[16].null() ? -1 : std::max<std::int64_t>(columns[16].integer(), 0);
+            f.max_error = columns[17].real();
             if (old_) {
-                f.effort = row.integer(19);
+                f.effort = columns[19].integer();
             } else {
-                const auto* setting = parts_.setting(row.integer(20));
+                const auto* setting = parts_.setting(columns[20].integer());
                 in.crc = *in.crc ^ setting->crc;
                 f.effort = static_cast<std::int64_t>(setting->value.effort);
                 if (in.run->refused.empty() && in.problem_refused.empty()) in.problem_refused = setting->refused;
@@ -437,7 +464,7 @@ private:
                            .run = old_ ? parts_.old_run(row.integer(2)) : parts_.run(row.blob(2)),
                            .predicted = true,
                            .model_version = std::string{row.text(6).substr(0, longest_model + 1)}};
-            take_problem(in, row, 7);
+            take_problem(in, row.column(7), row.column(old_ ? 7 : 8));
             in.device = in.run->device ? in.run->device : parts_.device(0);
             require_one_op(in, mismatch_);
             const bool sound = typed(row, old_ ? "iiiiiiti" : "iibiiitib") && in.model_version.size() <= longest_model;

@@ -65,7 +65,7 @@ void RowPipe::put_until_read() {
     }
 }
 
-void RowPipe::push(JudgedRow row) {
+void RowPipe::push(JudgedRow&& row) {
     collected_.push_back(std::move(row));
     if (collected_.size() == rows_at_once) hand_over();
 }

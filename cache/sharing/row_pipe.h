@@ -18,7 +18,7 @@ namespace autotune {
 /// A row with what its reader thinks of it.
 struct JudgedRow {
     std::size_t number = 0;
-    std::string op{};       ///< as the file says
+    std::string op{};       ///< as the file says, of one that is refused
     std::string refused{};  ///< the reason; then nothing but this is looked at
     IncomingRow row{};
 };
@@ -33,7 +33,7 @@ public:
     void run(const std::function<void()>& read);
 
     // -- by `read`
-    void push(JudgedRow row);
+    void push(JudgedRow&& row);
     /// Waits until all that was pushed is put.
     void drain();
 

@@ -134,17 +134,21 @@ TakenIn take_in_one(Database& target, OpenedFile& file, const TakingInOptions& o
         for (JudgedRow& row : rows)
             if (row.refused.empty()) sound.push_back(std::move(row.row));
         intake.put(sound, why);
-        auto next = why.begin();
-        for (const JudgedRow& row : rows)
-            count_row(report, row.number, row.op, row.refused.empty() ? *next++ : row.refused, options);
+        std::size_t next = 0;
+        for (const JudgedRow& row : rows) {
+            const bool is_sound = row.refused.empty();
+            count_row(report, row.number, is_sound ? sound[next].source->value.op : row.op,
+                      is_sound ? why[next] : row.refused, options);
+            if (is_sound) ++next;
+        }
     };
     RowPipe pipe{put};
     pipe.run([&] {
         const auto sink = [&](IncomingRow& row) {
             std::string refused = objection(row);
             const std::size_t number = row.number;
-            const std::string& op = row.source->value.op;
-            pipe.push({.number = number, .op = op, .refused = std::move(refused), .row = std::move(row)});
+            std::string op = refused.empty() ? std::string{} : row.source->value.op;
+            pipe.push({.number = number, .op = std::move(op), .refused = std::move(refused), .row = std::move(row)});
         };
         const auto refuse = [&](std::size_t number, const std::string& reason) {
             pipe.push({.number = number, .refused = reason});

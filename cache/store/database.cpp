@@ -44,6 +44,14 @@ bool DatabaseFailure::full() const noexcept { return (code_ & 0xff) == SQLITE_FU
 bool DatabaseFailure::refused() const noexcept { return (code_ & 0xff) == SQLITE_ERROR; }
 bool DatabaseFailure::moved() const noexcept { return code_ == SQLITE_READONLY_DBMOVED; }
 
+ColumnType ColumnValue::type() const noexcept { return static_cast<ColumnType>(sqlite3_value_type(value_)); }
+std::int64_t ColumnValue::integer() const noexcept { return sqlite3_value_int64(value_); }
+double ColumnValue::real() const noexcept { return sqlite3_value_double(value_); }
+std::span<const std::byte> ColumnValue::blob() const noexcept {
+    const auto* bytes = static_cast<const std::byte*>(sqlite3_value_blob(value_));
+    return {bytes, bytes ? static_cast<std::size_t>(sqlite3_value_bytes(value_)) : 0};
+}
+
 Query::~Query() {
     sqlite3_reset(statement_);
     sqlite3_clear_bindings(statement_);
@@ -63,6 +71,8 @@ bool Query::null(int column) const noexcept { return sqlite3_column_type(stateme
 ColumnType Query::type(int column) const noexcept {
     return static_cast<ColumnType>(sqlite3_column_type(statement_, column));
 }
+
+ColumnValue Query::column(int column) const noexcept { return ColumnValue{sqlite3_column_value(statement_, column)}; }
 
 std::string_view Query::text(int column) const noexcept {
     const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));

@@ -17,6 +17,7 @@
 
 struct sqlite3;
 struct sqlite3_stmt;
+struct sqlite3_value;
 
 namespace autotune {
 
@@ -37,6 +38,21 @@ private:
 
 /// What a row holds in a column, whatever the table declares.
 enum class ColumnType { integer = 1, real, text, blob, null };
+
+/// A column of a row, until the next step: found once for all that is asked of it. Connections here belong to one
+/// thread each, so nothing needs a lock.
+class ColumnValue {
+public:
+    explicit ColumnValue(sqlite3_value* value) noexcept : value_{value} {}
+    ColumnType type() const noexcept;
+    bool null() const noexcept { return type() == ColumnType::null; }
+    std::int64_t integer() const noexcept;
+    double real() const noexcept;
+    std::span<const std::byte> blob() const noexcept;
+
+private:
+    sqlite3_value* value_;
+};
 
 /// One use of a prepared statement: bind, then step through the rows; it is reset when the use ends.
 class Query {
@@ -74,6 +90,7 @@ public:
     std::span<const std::byte> blob(int column) const noexcept;
     bool null(int column) const noexcept;
     ColumnType type(int column) const noexcept;
+    ColumnValue column(int column) const noexcept;
 
 private:
     template <class T>

@@ -47,6 +47,16 @@ TEST(Document, SurvivesWhatTheParserDoesNotExpect) {
     EXPECT_EQ(error_of("[%]\n"), "x.toml is no TOML: a header or key starts with a character that none has");
 }
 
+// Method: characters that toml++ takes for impossible where it looks for blanks: Latin, kana, an Arabic form.
+TEST(Document, TellsLettersBeyondAsciiFromBlanks) {
+    for (const std::string letter : {"\u00d3", "\u2ddf", "\u3041", "\ufe8d"}) {
+        const Document document{"a = \"\"\"\\\n  " + letter + " x\"\"\"\n", "x.toml"};
+        EXPECT_EQ(document.root().find("a")->text(), letter + " x");
+        EXPECT_THAT(error_of("[p" + letter + "]\n"), testing::StartsWith("x.toml:1:3: this is no TOML: "));
+        EXPECT_THAT(error_of(letter + " = 1\n"), testing::StartsWith("x.toml:1:1: this is no TOML: "));
+    }
+}
+
 // Goal: a small file cannot overflow the stack of who reads it.
 // Method: as deep as it may be, one deeper, and as deep as a file has room for.
 TEST(Document, BoundsHowDeepAFileNests) {
