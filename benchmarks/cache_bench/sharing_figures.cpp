@@ -26,7 +26,7 @@ std::vector<Record> records_of_elsewhere() {
 /// The file, taken into an empty database.
 Measured rate_of_import(const fs::path& file, std::string state, Trust trust = Trust::elsewhere) {
     Times times;
-    for (int round = 0; round < 3; ++round) {
+    for (int round = 0; round < 7; ++round) {
         const Folder folder;
         Store store = Store::open({.path = folder / "tune.db"});
         const Stopwatch watch;
