@@ -8,10 +8,14 @@
 
 namespace autotune {
 
-DatabaseFile::DatabaseFile(const std::filesystem::path& path) {
+DatabaseFile::DatabaseFile(const std::filesystem::path& path, Links links) {
     struct stat status {};
-    if (::stat(path.c_str(), &status) != 0) {
+    if ((links == Links::follow ? ::stat : ::lstat)(path.c_str(), &status) != 0) {
         error_ = errno;
+        return;
+    }
+    if (S_ISLNK(status.st_mode)) {
+        error_ = ELOOP;
         return;
     }
     // SQLite would wait for the writer of a pipe.
@@ -20,11 +24,14 @@ DatabaseFile::DatabaseFile(const std::filesystem::path& path) {
         return;
     }
     sqlite3_vfs* const vfs = sqlite3_vfs_find(nullptr);
-    std::string whole(vfs ? static_cast<std::size_t>(vfs->mxPathname) + 1 : 0, '\0');
-    // What it opens is no link: it asks for this first.
-    if (vfs &&
-        (vfs->xFullPathname(vfs, path.c_str(), static_cast<int>(whole.size()), whole.data()) & 0xff) == SQLITE_OK)
-        name_ = sqlite3_create_filename(whole.c_str(), "", "", 0, nullptr);
+    // SQLite opens no link: where one may be, it is asked for what that leads to.
+    std::string whole = links == Links::refuse ? std::filesystem::absolute(path).string() : std::string{};
+    if (vfs && links == Links::follow) {
+        whole.resize(static_cast<std::size_t>(vfs->mxPathname) + 1);
+        const int code = vfs->xFullPathname(vfs, path.c_str(), static_cast<int>(whole.size()), whole.data());
+        if ((code & 0xff) != SQLITE_OK) whole.clear();
+    }
+    if (vfs && !whole.empty()) name_ = sqlite3_create_filename(whole.c_str(), "", "", 0, nullptr);
     if (!name_) {
         error_ = EIO;
         return;

@@ -17,13 +17,15 @@ namespace autotune {
 /// write.
 class DatabaseFile {
 public:
+    enum class Links { follow, refuse };
     /// Opens a regular file for reading; error() says how that went.
-    explicit DatabaseFile(const std::filesystem::path& path);
+    explicit DatabaseFile(const std::filesystem::path& path, Links links = Links::follow);
     DatabaseFile(const DatabaseFile&) = delete;
     DatabaseFile& operator=(const DatabaseFile&) = delete;
     ~DatabaseFile();
 
-    /// An errno; 0: it is open. EINVAL: what is there is no regular file.
+    /// An errno; 0: it is open. EINVAL: what is there is no regular file. ELOOP: it is a link and may not be, or leads
+    /// round and round.
     int error() const noexcept { return error_; }
     /// False: there is not as much, or it cannot be read.
     bool read(std::span<std::byte> bytes, std::uint64_t offset = 0) const;

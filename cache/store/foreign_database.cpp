@@ -1,10 +1,7 @@
 #include "cache/store/foreign_database.h"
 
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <sqlite3.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +11,7 @@
 #include <string_view>
 
 #include "autotune/error.h"
+#include "cache/store/database_file.h"
 #include "cache/store/location.h"
 #include "cache/store/schema.h"
 #include "tuner/model/hashing.h"
@@ -75,28 +73,17 @@ int allow_reading(void*, int action, const char* first, const char* second, cons
 
 std::vector<std::byte> read_foreign_file(const fs::path& path, std::size_t most) {
     const std::string name = shown(path);
-    // A pipe would be waited for without O_NONBLOCK, which means nothing to a file.
-    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (file < 0 && errno == ELOOP)
+    const DatabaseFile file{path, DatabaseFile::Links::refuse};
+    if (file.error() == ELOOP)
         throw refused_file(name, "it is a link, and what it points to may change", "name the file itself");
-    if (file < 0) throw refused_file(name, fmt::format("it cannot be opened: {}", std::strerror(errno)));
-    struct Closing {
-        int file;
-        ~Closing() { ::close(file); }
-    } const closing{file};
-    struct stat status {};
-    if (::fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) throw refused_file(name, "it is no file");
-    if (status.st_size == 0) throw refused_file(name, "it is empty");
-    if (static_cast<std::uint64_t>(status.st_size) > most)
-        throw refused_file(name, fmt::format("it has {} bytes, and {} are allowed", status.st_size, most));
-    std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
-    for (std::size_t at = 0; at < bytes.size();) {
-        const auto got = ::read(file, bytes.data() + at, bytes.size() - at);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) throw refused_file(name, fmt::format("it cannot be read: {}", std::strerror(errno)));
-        if (got == 0) throw refused_file(name, "it has shrunk while it was read");
-        at += static_cast<std::size_t>(got);
-    }
+    if (file.error() == EINVAL) throw refused_file(name, "it is no file");
+    if (file.error() != 0)
+        throw refused_file(name, fmt::format("it cannot be opened: {}", std::strerror(file.error())));
+    const std::uint64_t size = file.size();
+    if (size == 0) throw refused_file(name, "it is empty");
+    if (size > most) throw refused_file(name, fmt::format("it has {} bytes, and {} are allowed", size, most));
+    std::vector<std::byte> bytes(static_cast<std::size_t>(size));
+    if (!file.read(bytes)) throw refused_file(name, "it cannot be read, or has shrunk while it was");
     return bytes;
 }
 

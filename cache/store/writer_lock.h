@@ -12,11 +12,11 @@ namespace autotune {
 /// The queue of a database's writers: advisory locks on two files beside it. Who wants to write draws a ticket and
 /// locks the byte of that number in the first; when no byte before it is locked, its turn for the lock on the second
 /// has come. So all wait equally long: where the quickest to look goes first, as with SQLite's own busy handler, the
-/// longest of 200 writers' waits is 7 times the mean. A turn is for all that its writer commits within `turn`, without a
-/// place in the queue: to change writers costs more than a commit does, with a write-ahead log. The order is a courtesy:
-/// the second lock alone keeps writers apart, and who sees no progress, since a process before it was stopped, goes out
-/// of turn. The kernel drops both when a process dies. The files are never removed: a lock on a removed file excludes
-/// nobody.
+/// longest of 200 writers' waits is 7 times the mean. A turn is for all that its writer commits within `turn`, without
+/// a place in the queue: to change writers costs more than a commit does, with a write-ahead log. The order is a
+/// courtesy: the second lock alone keeps writers apart, and who sees no progress, since a process before it was
+/// stopped, goes out of turn. The kernel drops both when a process dies. The files are never removed: a lock on a
+/// removed file excludes nobody.
 class WriterLock {
 public:
     using Clock = std::chrono::steady_clock;

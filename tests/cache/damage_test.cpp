@@ -22,6 +22,7 @@
 
 #include "autotune/error.h"
 #include "cache/store/database_file.h"
+#include "cache/store/foreign_database.h"
 #include "cache/store/location.h"
 #include "cache/store/miss_list.h"
 #include "cache/store/schema.h"
@@ -1063,6 +1064,8 @@ TEST_F(NamedFile, IsLookedAtWithoutGivingUpTheLocksOfThisProcess) {
         EXPECT_THROW(Store::open({.path = path_, .mode = Store::Mode::read, .patience = std::chrono::milliseconds{0}}),
                      Error);
         EXPECT_TRUE(locked(file)) << "after it was opened to be read";
+        EXPECT_FALSE(read_foreign_file(file, std::size_t{1} << 30).empty());
+        EXPECT_TRUE(locked(file)) << "after it was read as a file to import";
         sqlite3_close(writer);
     }
 }
