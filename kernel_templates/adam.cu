@@ -6,7 +6,7 @@
 // p           P, [count]; m, v: float, [count]; g: G, [count]; all aligned anyhow
 // ends        long long, [tensors]: where each tensor ends, ascending; rate, decay: float, [tensors]
 // correction  1 - beta^step
-// launch      grid = ceil(count / (THREADS * 4 * UNROLL)), block = THREADS, no dynamic shared memory
+// launch      grid = ceil(count / (THREADS * VEC * UNROLL)), block = THREADS, no dynamic shared memory
 #include "common.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
@@ -20,32 +20,56 @@
 #ifndef THREADS
 #define THREADS 256
 #endif
+#ifndef VEC
+#define VEC 4  // elements a vector
+#endif
 #ifndef UNROLL
 #define UNROLL 1  // vectors a thread
 #endif
 #ifndef ALIGNED
-#define ALIGNED 1  // 1: all are aligned to 4 elements
+#define ALIGNED 1  // 1: all are aligned to a load's elements, of 16 bytes at most
+#endif
+#ifndef STREAM
+#define STREAM 1  // 1: what is written is the first to leave the cache
 #endif
 
-constexpr int vec = 4;
+template <class T>
+constexpr int piece = VEC * sizeof(T) > 16 ? 16 / sizeof(T) : VEC;  // elements a load
 
 template <class T>
-__device__ __forceinline__ void load_floats(float (&to)[vec], const T* p, int count) {
-    if (ALIGNED && count >= vec) {
-        to_floats(load_once<vec>(p), to);
+__device__ __forceinline__ void load_floats(float (&to)[VEC], const T* p, int count) {
+    if (ALIGNED && count >= VEC) {
+        constexpr int size = piece<T>;
+#pragma unroll
+        for (int i = 0; i < VEC; i += size) {
+            float part[size];
+            to_floats(load_once<size>(p + i), part);
+#pragma unroll
+            for (int j = 0; j < size; ++j) to[i + j] = part[j];
+        }
     } else {
 #pragma unroll
-        for (int j = 0; j < vec; ++j) to[j] = j < count ? to_float(p[j]) : 0.0f;
+        for (int j = 0; j < VEC; ++j) to[j] = j < count ? to_float(p[j]) : 0.0f;
     }
 }
 
 template <class T>
-__device__ __forceinline__ void store_floats(T* p, const float (&from)[vec], int count) {
-    if (ALIGNED && count >= vec) {
-        store_once(p, from_floats<T>(from));
+__device__ __forceinline__ void store_floats(T* p, const float (&from)[VEC], int count) {
+    if (ALIGNED && count >= VEC) {
+        constexpr int size = piece<T>;
+#pragma unroll
+        for (int i = 0; i < VEC; i += size) {
+            float part[size];
+#pragma unroll
+            for (int j = 0; j < size; ++j) part[j] = from[i + j];
+            if (STREAM)
+                store_once(p + i, from_floats<T>(part));
+            else
+                store(p + i, from_floats<T>(part));
+        }
     } else {
 #pragma unroll
-        for (int j = 0; j < vec; ++j)
+        for (int j = 0; j < VEC; ++j)
             if (j < count) p[j] = from_float<T>(from[j]);
     }
 }
@@ -60,12 +84,12 @@ __device__ __forceinline__ float root(float x) {
 extern "C" __global__ void __launch_bounds__(THREADS)
     adam(P* p, const G* g, float* m, float* v, const long long* ends, const float* rates, const float* decays,
          long long count, int tensors, float beta1, float beta2, float eps, float correction1, float correction2) {
-    const long long first = blockIdx.x * static_cast<long long>(THREADS * vec * UNROLL) + threadIdx.x * vec;
-    float weight[UNROLL][vec], slope[UNROLL][vec], mean[UNROLL][vec], square[UNROLL][vec];
+    const long long first = blockIdx.x * static_cast<long long>(THREADS * VEC * UNROLL) + threadIdx.x * VEC;
+    float weight[UNROLL][VEC], slope[UNROLL][VEC], mean[UNROLL][VEC], square[UNROLL][VEC];
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
-        const long long at = first + i * (THREADS * vec);
-        const int there = static_cast<int>(min(static_cast<long long>(vec), count - at));
+        const long long at = first + i * (THREADS * VEC);
+        const int there = static_cast<int>(min(static_cast<long long>(VEC), count - at));
         if (there <= 0) break;
         load_floats(slope[i], g + at, there);
         load_floats(mean[i], m + at, there);
@@ -88,11 +112,11 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const float up1 = 1.0f / correction1, up2 = 1.0f / correction2;
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
-        const long long at = first + i * (THREADS * vec);
-        const int there = static_cast<int>(min(static_cast<long long>(vec), count - at));
+        const long long at = first + i * (THREADS * VEC);
+        const int there = static_cast<int>(min(static_cast<long long>(VEC), count - at));
         if (there <= 0) break;
 #pragma unroll
-        for (int j = 0; j < vec; ++j) {
+        for (int j = 0; j < VEC; ++j) {
             if (at + j >= end && at + j < count) {
                 do end = end_of(++tensor);
                 while (at + j >= end);
