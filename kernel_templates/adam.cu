@@ -81,6 +81,21 @@ __device__ __forceinline__ float root(float x) {
     return y;
 }
 
+/// The first tensor that ends behind an element, or the last one: a warp looks at 32 places of the list at once, since
+/// each look waits for the one before. The same element in all of its threads.
+__device__ __forceinline__ int tensor_at(const long long* ends, int tensors, long long element) {
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    int first = 0, beyond = tensors - 1;
+    while (first < beyond) {
+        const int stride = (beyond - first + 31) / 32, at = first + (lane + 1) * stride - 1;
+        const bool past = at < beyond && __ldg(ends + at) <= element;
+        const int passed = __popc(__ballot_sync(~0u, past)) * stride;
+        beyond = min(beyond, first + passed + stride - 1);
+        first += passed;
+    }
+    return first;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS)
     adam(P* p, const G* g, float* m, float* v, const long long* ends, const float* rates, const float* decays,
          long long count, int tensors, float beta1, float beta2, float eps, float correction1, float correction2) {
@@ -97,15 +112,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         load_floats(weight[i], p + at, there);
     }
 
-    // The tensor of the thread's first element: the first that ends behind it, or the last.
-    int tensor = 0;
-    for (int beyond = tensors - 1; tensor < beyond;) {
-        const int middle = (tensor + beyond) / 2;
-        if (__ldg(ends + middle) > first)
-            beyond = middle;
-        else
-            tensor = middle + 1;
-    }
+    int tensor = tensor_at(ends, tensors, first - threadIdx.x % 32 * VEC);  // of the warp's first element
     const auto end_of = [&](int number) { return number + 1 < tensors ? __ldg(ends + number) : count; };
     long long end = end_of(tensor);
     float rate = __ldg(rates + tensor), decay = __ldg(decays + tensor);
