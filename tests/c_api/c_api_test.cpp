@@ -52,8 +52,12 @@ protected:
         EXPECT_EQ(autotune_prepare(dispatcher(), "scale", fields, &made), 0) << autotune_error_message();
         return made;
     }
-    /// A call of 1024 elements that a test then spoils.
+    /// A call of 1024 elements that a test then spoils. Its tensors point into it.
     struct Call {
+        Call() = default;
+        Call(const Call&) = delete;
+        Call& operator=(const Call&) = delete;
+
         std::int64_t shape[1] = {1024}, strides[1] = {1};
         autotune_tensor tensors[2] = {{reinterpret_cast<const void*>(0x100000), shape, nullptr, 1, AUTOTUNE_F32},
                                       {reinterpret_cast<const void*>(0x200000), shape, nullptr, 1, AUTOTUNE_F32}};
@@ -463,20 +467,17 @@ TEST_F(CApi, ADtypeThatContradictsTheHandleIsRefused) {
 }
 
 TEST_F(CApi, RanksAndShapesAreChecked) {
-    Call call;
-    call.tensors[0].rank = -1;
-    EXPECT_THAT(refusal(call), HasSubstr("rank -1"));
-    call = {};
-    call.tensors[0].shape = nullptr;
-    EXPECT_THAT(refusal(call), HasSubstr("no shape"));
-    call = {};
-    call.tensors[0].rank = 0;
-    refusal(call);
-    call = {};
+    Call below_none, shapeless, scalar, deep;
+    below_none.tensors[0].rank = -1;
+    EXPECT_THAT(refusal(below_none), HasSubstr("rank -1"));
+    shapeless.tensors[0].shape = nullptr;
+    EXPECT_THAT(refusal(shapeless), HasSubstr("no shape"));
+    scalar.tensors[0].rank = 0;
+    EXPECT_THAT(refusal(scalar), HasSubstr("'x'"));
     std::vector<std::int64_t> many(1000, 1);
-    call.tensors[0].shape = many.data();
-    call.tensors[0].rank = 1000;
-    EXPECT_THAT(refusal(call), HasSubstr("too many dimensions"));
+    deep.tensors[0].shape = many.data();
+    deep.tensors[0].rank = 1000;
+    EXPECT_THAT(refusal(deep), HasSubstr("too many dimensions"));
 }
 
 TEST_F(CApi, ExtentsThatAreNoSizesAreRefused) {
@@ -490,15 +491,13 @@ TEST_F(CApi, ExtentsThatAreNoSizesAreRefused) {
 }
 
 TEST_F(CApi, TensorsThatAreMissingAreNamed) {
-    Call call;
-    call.tensor_count = 1;
-    EXPECT_THAT(refusal(call), HasSubstr("takes 2 tensors"));
-    call = {};
-    call.tensors[1].data = nullptr;
-    EXPECT_THAT(refusal(call), HasSubstr("'y'"));
-    call = {};
-    call.tensor_count = SIZE_MAX;
-    EXPECT_THAT(refusal(call), HasSubstr("the most"));
+    Call short_of_one, without_data, endless;
+    short_of_one.tensor_count = 1;
+    EXPECT_THAT(refusal(short_of_one), HasSubstr("takes 2 tensors"));
+    without_data.tensors[1].data = nullptr;
+    EXPECT_THAT(refusal(without_data), HasSubstr("'y'"));
+    endless.tensor_count = SIZE_MAX;
+    EXPECT_THAT(refusal(endless), HasSubstr("the most"));
 }
 
 // -- structs that grow
