@@ -207,7 +207,7 @@ std::string trial_line(const Trial& trial) {
 
 std::string why_not_stored(const Tuning& tuning, const Stored& stored) {
     if (!stored.lost.empty()) return stored.lost;
-    if (stored.path.empty()) return "the database is in memory";
+    if (stored.path.empty()) return stored.nowhere;
     if (stored.records || stored.kept_better) return {};
     if (!tuning.best) return "no config passed";
     if (tuning.tried + tuning.resumed <= 1 && tuning.space_size > 1)

@@ -40,7 +40,8 @@ bool DatabaseFailure::corrupt() const noexcept {
     return (code_ & 0xff) == SQLITE_CORRUPT || (code_ & 0xff) == SQLITE_NOTADB;
 }
 
-bool DatabaseFailure::full() const noexcept { return (code_ & 0xff) == SQLITE_FULL; }
+/// No room for the index of a write-ahead log is told as a fault of the disk.
+bool DatabaseFailure::full() const noexcept { return (code_ & 0xff) == SQLITE_FULL || code_ == SQLITE_IOERR_SHMSIZE; }
 bool DatabaseFailure::refused() const noexcept { return (code_ & 0xff) == SQLITE_ERROR; }
 bool DatabaseFailure::moved() const noexcept { return code_ == SQLITE_READONLY_DBMOVED; }
 

@@ -30,6 +30,8 @@ public:
     bool corrupt() const noexcept;  ///< the file is damaged or no database
     bool moved() const noexcept;    ///< another file stands in its place, or none
     bool full() const noexcept;     ///< the disk, or what this user may have of it
+    /// For messages: SQLite calls a full disk by other names too.
+    const char* cause() const noexcept { return full() ? "the disk is full" : what(); }
     bool refused() const noexcept;  ///< the statement makes no sense there: a table is missing
 
 private:

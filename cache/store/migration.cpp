@@ -37,8 +37,8 @@ void take_steps(Database& database, bool trials, std::span<const Migration> step
 }
 
 MigrationFailure failed_on_the_way(const DatabaseFailure& failure, int from, int to) {
-    return MigrationFailure{failure.code(), fmt::format("has schema {} and cannot be brought to {}: {}", from, to,
-                                                        failure.full() ? "the disk is full" : failure.what())};
+    return MigrationFailure{failure.code(),
+                            fmt::format("has schema {} and cannot be brought to {}: {}", from, to, failure.cause())};
 }
 
 fs::path copy_of(const fs::path& path, int schema) { return fmt::format("{}.schema-{}", path.string(), schema); }

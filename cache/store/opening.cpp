@@ -69,16 +69,18 @@ bool has_own_journal(const fs::path& path) {
 }
 
 /// Makes the file under another name and links it into place, so that of several creators one wins and nobody ever sees
-/// half a schema. Returns 0, or the errno of what is in the way.
-int create_file(const fs::path& path, const char* schema, const std::string& uuid) {
+/// half a schema. Trials log ahead where that is safe, since a search commits each of them. A tune.db has a rollback
+/// journal: whoever copies, embeds or reads it has all of it in one file, and nothing is written beside it to read it.
+/// Returns 0, or the errno of what is in the way.
+int create_file(const fs::path& path, bool trials, const std::string& uuid) {
     const fs::path making = fmt::format("{}.new-{}-{}", path.string(), ::getpid(), random_uuid().substr(0, 8));
     if (!create_private(making)) return errno;
     int trouble = EIO;
     try {
         {
             Database database = Database::open(making, Database::Access::write, std::chrono::milliseconds{0});
-            if (write_ahead_log_is_safe()) database.query("PRAGMA journal_mode = WAL").run();
-            fill_new(database, schema, uuid);
+            if (trials && write_ahead_log_is_safe()) database.query("PRAGMA journal_mode = WAL").run();
+            fill_new(database, trials ? trials_schema : tune_schema, uuid);
         }
         if (::link(making.c_str(), path.c_str()) == 0 || errno == EEXIST ||
             ::renameat2(AT_FDCWD, making.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0 || errno == EEXIST)
@@ -154,16 +156,27 @@ Database read_without_log(const fs::path& path, const char* schema) {
     return database;
 }
 
+/// A log ahead needs files beside the database also to read it, which the last one to close it takes away only if it
+/// may write.
+Database open_to_read(const fs::path& path, std::chrono::milliseconds patience) {
+    if (!write_ahead_log_is_safe() || !probe(path).write_ahead_log)
+        return Database::open(path, Database::Access::read, patience);
+    Database database = Database::open(path, Database::Access::write, patience);
+    database.execute("PRAGMA query_only = ON");
+    return database;
+}
+
 Database open_file(const fs::path& path, const char* schema, Database::Access access, const Store::Options& options) {
     try {
-        Database database = Database::open(path, access, options.patience);
+        Database database = access == Database::Access::read ? open_to_read(path, options.patience)
+                                                             : Database::open(path, access, options.patience);
         require_our_schema(database, schema);
         read_uuid(database);
         return database;
     } catch (const DatabaseFailure& failure) {
         const int code = failure.code() & 0xff;
         const bool unwritable = code == SQLITE_CANTOPEN || failure.code() == SQLITE_READONLY_DIRECTORY ||
-                                failure.code() == SQLITE_READONLY_CANTINIT;
+                                failure.code() == SQLITE_READONLY_CANTINIT || failure.full();
         if (unwritable && access == Database::Access::read && probe(path).write_ahead_log)
             return read_without_log(path, schema);
         if (failure.code() != SQLITE_READONLY_ROLLBACK && failure.code() != SQLITE_READONLY_RECOVERY) throw;
@@ -244,8 +257,8 @@ private:
         if (failure.busy())
             throw Error{Error::Kind::store, fmt::format("'{}' is locked by another process", name()),
                         std::string{locked_help}};
-        if (out_.own_place) return fall_back(fmt::format("'{}' cannot be opened ({})", name(), failure.what()));
-        throw Error{Error::Kind::store, fmt::format("'{}' cannot be opened: {}", name(), failure.what())};
+        if (out_.own_place) return fall_back(fmt::format("'{}' cannot be opened ({})", name(), failure.cause()));
+        throw Error{Error::Kind::store, fmt::format("'{}' cannot be opened: {}", name(), failure.cause())};
     }
 
     Opened by_kind(const FileProbe& found) {
@@ -279,7 +292,7 @@ private:
             return not_made(why_no_folder(folder, trouble), is_full(trouble));
         }
         if (!network_.empty()) return spooled(false);
-        if (const int trouble = create_file(out_.path, tune_schema, random_uuid()))
+        if (const int trouble = create_file(out_.path, false, random_uuid()))
             return not_made(why_not_made(folder.empty() ? "." : folder, trouble), is_full(trouble));
         return present(probe(out_.path));
     }
@@ -354,7 +367,7 @@ private:
             }
             try {
                 if (kind == FileKind::absent &&
-                    (access == Database::Access::read || create_file(path, trials_schema, uuid) != 0))
+                    (access == Database::Access::read || create_file(path, true, uuid) != 0))
                     break;
                 const bool read = access == Database::Access::read;
                 if (kind == FileKind::absent || kind == FileKind::ours || (kind == FileKind::newer && read)) {
@@ -576,7 +589,7 @@ void replace_damaged(Opened& opened, const Store::Options& options, bool trials)
     const std::string uuid =
         trials ? opened.tune.text_of("SELECT value FROM meta WHERE key = 'db_uuid'") : random_uuid();
     const fs::path to = set_aside(path);
-    if (to.empty() || create_file(path, trials ? trials_schema : tune_schema, uuid) != 0)
+    if (to.empty() || create_file(path, trials, uuid) != 0)
         throw Error{Error::Kind::store, fmt::format("'{}' is damaged and cannot be replaced", shown(path)),
                     "move it aside, or name another place with --db"};
     Database& fresh = trials ? opened.trials : opened.tune;

@@ -118,10 +118,9 @@ Error Store::Impl::locked_error(bool in_trials, const std::string& holder) {
 }
 
 Error Store::Impl::error_of(const DatabaseFailure& failure, std::string_view action, bool in_trials) const {
-    const int code = failure.code() & 0xff;
     const std::string name =
         in_trials && !opened.path.empty() ? fmt::format("'{}'", shown(trials_path(opened.path))) : this->name();
-    if (code == SQLITE_FULL)
+    if (failure.full())
         return Error{Error::Kind::store, fmt::format("{} could not grow: the disk is full", name),
                      "free some space, or name another place with --db"};
     if (failure.busy())
@@ -143,6 +142,8 @@ void Store::Impl::write(bool in_trials, const std::function<void()>& body) {
             if (lock && !turn.emplace(*lock, patience).held()) throw locked_error(in_trials, lock->holder());
             Database& file = in_trials ? trials() : tune();
             file.patience(patience);
+            // A rollback journal tells this by itself, and a log ahead would take rows that nobody finds.
+            if (lock && file.moved()) throw DatabaseFailure{SQLITE_READONLY_DBMOVED, "another file is in its place"};
             Transaction transaction{file};
             body();
             transaction.commit();

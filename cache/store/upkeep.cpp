@@ -268,7 +268,7 @@ Compacted Upkeep::compact() {
             if (!turn.held()) throw impl.locked_error(in_trials, lock->holder());
             try {
                 Database& db = in_trials ? impl.trials() : impl.tune();
-                db.execute("VACUUM; PRAGMA optimize; PRAGMA wal_checkpoint(TRUNCATE)");
+                db.execute("VACUUM; PRAGMA wal_checkpoint(TRUNCATE)");
             } catch (const DatabaseFailure& failure) {
                 throw impl.error_of(failure, "compacted", in_trials);
             }
