@@ -50,7 +50,7 @@ TEST(SigningKey, ThatCannotBeKeptSaysWhyAndLeavesNoHalf) {
     EXPECT_NE(said(folder / "absent/release").find("absent/release' could not be written: No such file or directory"),
               std::string::npos);
     const std::string longest(251 - std::string_view{".new-4194304-"}.size() - 32, 'a');  // with ".pub" it is too long
-    const std::string name = longest + std::string(4, 'b');
+    const std::string name = longest + std::string(8, 'b');
     for (std::size_t more = 0; more < 16; ++more) {  // of the process's number, some digits
         const fs::path path = folder / name.substr(0, longest.size() - 8 + more);
         const bool made = said(path) == "nothing";
