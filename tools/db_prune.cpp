@@ -54,10 +54,8 @@ int run_db_prune(const PruneFlags& flags, const Request& given, Console& console
     }
     Store store = session.open_store(Store::Mode::write);
     if (!flags.dry_run && store.state().starts_with("memory"))
-        throw Error{
-            Error::Kind::store,
-            fmt::format("{}, so nothing was removed", store.state().substr(std::string_view{"memory: "}.size())),
-            "name another place with --db"};
+        throw Error{Error::Kind::store, fmt::format("{}, so nothing was removed", store.why_not_kept()),
+                    "name another place with --db"};
     const Pruned gone = Upkeep{store}.prune(rules, session.today(session.ops().all()), flags.dry_run);
     console.result(fmt::format(
         "{}: {}, {}, {}", flags.dry_run ? "would go" : "removed", format_count(gone.records, "record", "records"),

@@ -270,7 +270,7 @@ private:
                {.path = request_.db == "none" ? "" : store_.path().string(),
                 .records = kept.records + kept.predictions,
                 .kept_better = kept.kept_better,
-                .nowhere = why_in_memory(),
+                .nowhere = request_.db == "none" ? "the database is in memory" : store_.why_not_kept(),
                 .lost = keeper.trouble() ? keeper.trouble()->what() : "",
                 .same_flags = same_flags(request_)});
         say_what_was_lost(keeper);
@@ -288,12 +288,6 @@ private:
             if (std::ranges::find(first, step.config) == first.end()) first.push_back(step.config);
         }
         return first;
-    }
-
-    std::string why_in_memory() const {
-        const std::string state = store_.state();
-        constexpr std::string_view memory = "memory: ";
-        return state.starts_with(memory) ? state.substr(memory.size()) : "the database is in memory";
     }
 
     void say_what_was_lost(const RunKeeper& keeper) {

@@ -33,9 +33,9 @@ struct Stored {
     std::string path;  ///< where the records went; empty: nowhere (--db none)
     std::size_t records = 0;
     bool kept_better = false;
-    std::string nowhere = "the database is in memory";  ///< why, where the path is empty
-    std::string lost{};                                 ///< why they went nowhere after all; empty: they are there
-    std::string same_flags = {};                        ///< what a suggested command needs of this one's flags
+    std::string nowhere{};        ///< why, where the path is empty
+    std::string lost{};           ///< why they went nowhere after all; empty: they are there
+    std::string same_flags = {};  ///< what a suggested command needs of this one's flags
 };
 
 /// Why a search left nothing in the database; empty: something of it, or better, is there.

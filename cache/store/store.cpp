@@ -54,6 +54,7 @@ std::string Store::uuid() const {
     return uuid;
 }
 std::string Store::state() const { return impl_->opened.state; }
+std::string Store::why_not_kept() const { return impl_->why_not_kept(); }
 
 std::int64_t Store::generation() const {
     return impl_->ask([&]() -> std::int64_t {

@@ -188,6 +188,8 @@ public:
     std::filesystem::path binaries_folder() const;
     /// "tune.db in rollback mode", "memory: ~/.cache is not writable", "spool files: ~/.cache is on NFS": for `doctor`.
     std::string state() const;
+    /// Of one that is in memory only though a file was named: the state without the word for that.
+    std::string why_not_kept() const;
     /// 0 before anything was written; changes with every write of any process to the records, and for a reader with
     /// the spool files. -1 once another file stands in this one's place: open it anew.
     std::int64_t generation() const;
