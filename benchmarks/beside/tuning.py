@@ -75,6 +75,7 @@ def print_summary(problem, event):
     text += f"{event['tried']} of {event['valid']:.0f} configs"
     text += f", {best['time_us']:.2f} us" if best else ", none is right"
     text += f", default {default['time_us']:.2f}" if default else ""
+    text += f"; not stored: {event['not_stored']}" if event.get("not_stored") else ""
     print(text, flush=True)
 
 
