@@ -319,6 +319,17 @@ void test_property(Decoder& d, const Instruction& in, Op op, Modifiers& mods) {
     d.emit(op);
 }
 
+/// createpolicy: what caches keep has no effect on results, so any policy is 0.
+void decode_policy(Decoder& d, const Instruction& in, Op op, Modifiers&) {
+    if (in.operands.empty()) throw Refused{};
+    op.d = d.target(in.operands[0], 8);
+    if (op.d == 0) throw Refused{};
+    op.a = d.source({.kind = Operand::Kind::integer}, PtxType::b64);
+    op.run = d.select({.operation = Operation::mov, .type = PtxType::b64});
+    op.kind = OpClass::move;
+    d.emit(op);
+}
+
 struct Entry {
     std::string_view base;
     void (*decode)(Decoder&, const Instruction&, Op, Modifiers&);
@@ -359,6 +370,7 @@ constexpr std::array entries{
     Entry{"stmatrix", decode_matrix},
     Entry{"mma", decode_mma},
     Entry{"wmma", decode_wmma},
+    Entry{"createpolicy", decode_policy},
     Entry{"membar", decode_nothing},
     Entry{"fence", decode_nothing},
     Entry{"prefetch", decode_nothing},

@@ -166,7 +166,7 @@ Price price_of(const Instruction& instruction) {
     if (is_any_of(base, {"redux", "match"})) return {.unit = Unit::special, .slots = 2, .latency = 20};
     if (is_any_of(base, {"bra", "brx", "call", "ret", "exit", "trap"}))
         return {.kind = CodeKind::branch, .unit = Unit::none, .order = OpOrder::ends_run};
-    if (is_any_of(base, {"mov", "cvta", "nanosleep", "pragma"})) return free_of_charge;
+    if (is_any_of(base, {"mov", "cvta", "createpolicy", "nanosleep", "pragma"})) return free_of_charge;
     if (base == "neg" || base == "abs")
         return name.has("s32") || name.has("s64") ? Price{} : free_of_charge;  // else a sign of another's operand
     if (is_any_of(base, {"add", "sub", "mul", "mad", "fma", "mul24", "mad24", "addc", "subc", "madc"}))

@@ -70,6 +70,49 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) fixed(unsigned* y) {
     EXPECT_EQ(kernel.contents<unsigned>(out)[2], 0u);
 }
 
+void move_the_same_with_any_hint_to_l2(const Ground& ground) {
+    KernelOn<Device> kernel = ground.load(compiled(R"(
+extern "C" __global__ void kernel(const uint4* x, uint4* y) {
+    __shared__ alignas(16) uint4 whole[64], parts[64];
+    unsigned long long last, mixed, ranged, word;
+    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(last));
+    asm("createpolicy.fractional.L2::evict_first.L2::evict_unchanged.b64 %0, 0.5;" : "=l"(mixed));
+    asm("createpolicy.range.global.L2::evict_last.L2::evict_unchanged.b64 %0, [%1], 1024, 2048;"
+        : "=l"(ranged) : "l"(x));
+    const unsigned i = threadIdx.x, size = i < 32 ? 16 : 4;
+    const auto at = [](const uint4* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); };
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;"
+                 :: "r"(at(whole + i)), "l"(x + i), "l"(last) : "memory");
+    asm volatile("cp.async.ca.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;"
+                 :: "r"(at(parts + i)), "l"(x + i), "r"(size), "l"(mixed) : "memory");
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    uint4 v;
+    asm volatile("{\n.reg .pred has;\nsetp.lt.u32 has, %5, 1000;\n"
+                 "@has ld.global.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %6;\n}"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(x + 64 + i), "r"(i), "l"(last) : "memory");
+    asm volatile("ld.global.L2::cache_hint.u64 %0, [%1], %2;"
+                 : "=l"(word) : "l"(x + 128 + i), "l"(ranged) : "memory");
+    v.x += whole[i].w + parts[i].x;
+    v.y ^= whole[i].z ^ parts[i].y;
+    v.z += static_cast<unsigned>(word);
+    v.w ^= static_cast<unsigned>(word >> 32);
+    asm volatile("st.global.L2::cache_hint.v4.u32 [%0], {%1, %2, %3, %4}, %5;"
+                 :: "l"(y + i), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "l"(mixed) : "memory");
+})",
+                                                   "sm_90"));
+    std::vector<std::uint32_t> x(4 * 192);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::uint32_t>(i * 2654435761u + 1);
+    const std::uint32_t in = kernel.buffer(x), out = kernel.empty(64 * 16);
+    kernel.launch(launch_of({1}, {64}, {}, {BufferArgument{in}, BufferArgument{out}}));
+    const std::vector<std::uint32_t> y = kernel.contents<std::uint32_t>(out);
+    for (std::size_t i = 0; i < 64; ++i) {
+        EXPECT_EQ(y[4 * i], x[256 + 4 * i] + x[4 * i + 3] + x[4 * i]) << i;
+        EXPECT_EQ(y[4 * i + 1], x[256 + 4 * i + 1] ^ x[4 * i + 2] ^ (i < 32 ? x[4 * i + 1] : 0)) << i;
+        EXPECT_EQ(y[4 * i + 2], x[256 + 4 * i + 2] + x[512 + 4 * i]) << i;
+        EXPECT_EQ(y[4 * i + 3], x[256 + 4 * i + 3] ^ x[512 + 4 * i + 1]) << i;
+    }
+}
+
 void feed_a_ring_of_tiles(const Ground& ground) {
     KernelOn<Device> kernel = ground.load(compiled(with_covers(ring), "sm_90a"));
     constexpr std::size_t rows = 37, cols = 76;
@@ -251,6 +294,7 @@ std::vector<KernelCase> hopper_cases() {
     std::vector<KernelCase> all{
         {"ClustersReduceThroughEachOthersSharedMemory", reduce_through_each_others_shared_memory},
         {"ClustersHaveTheirShapeAndRanksFromTheKernelOrTheLaunch", have_their_shape_and_ranks},
+        {"HintsToL2MoveTheSame", move_the_same_with_any_hint_to_l2},
         {"TensorMapsFeedARingOfTilesAndTakeThemBack", feed_a_ring_of_tiles},
         {"TensorMapsSwizzleFillWithZeroAndReachAllDimensions", swizzle_and_fill_with_zero},
         {"TensorMapsSendOneTileToAllBlocksOfAClusterAndAddUp", send_one_tile_to_all_blocks_and_add_up},
