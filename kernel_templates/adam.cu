@@ -27,51 +27,25 @@
 #define UNROLL 1  // vectors a thread
 #endif
 #ifndef ALIGNED
-#define ALIGNED 1  // 1: all are aligned to a load's elements, of 16 bytes at most
-#endif
-#ifndef STREAM
-#define STREAM 1  // 1: what is written is the first to leave the cache
+#define ALIGNED 1  // 1: all are aligned to vectors
 #endif
 
 template <class T>
-constexpr int piece = VEC * sizeof(T) > 16 ? 16 / sizeof(T) : VEC;  // elements a load
-
-template <class T>
-__device__ __forceinline__ void load_floats(float (&to)[VEC], const T* p, int count) {
-    if (ALIGNED && count >= VEC) {
-        constexpr int size = piece<T>;
+__device__ __forceinline__ Vec<T, VEC> load_part(const T* p, int count) {
+    if (ALIGNED && count >= VEC) return load_once<VEC>(p);
+    Vec<T, VEC> v;
 #pragma unroll
-        for (int i = 0; i < VEC; i += size) {
-            float part[size];
-            to_floats(load_once<size>(p + i), part);
-#pragma unroll
-            for (int j = 0; j < size; ++j) to[i + j] = part[j];
-        }
-    } else {
-#pragma unroll
-        for (int j = 0; j < VEC; ++j) to[j] = j < count ? to_float(p[j]) : 0.0f;
-    }
+    for (int j = 0; j < VEC; ++j) v.lane[j] = j < count ? p[j] : from_float<T>(0.0f);
+    return v;
 }
 
 template <class T>
-__device__ __forceinline__ void store_floats(T* p, const float (&from)[VEC], int count) {
-    if (ALIGNED && count >= VEC) {
-        constexpr int size = piece<T>;
+__device__ __forceinline__ void store_part(T* p, const float (&from)[VEC], int count) {
+    const Vec<T, VEC> v = from_floats<T>(from);
+    if (ALIGNED && count >= VEC) return store(p, v);
 #pragma unroll
-        for (int i = 0; i < VEC; i += size) {
-            float part[size];
-#pragma unroll
-            for (int j = 0; j < size; ++j) part[j] = from[i + j];
-            if (STREAM)
-                store_once(p + i, from_floats<T>(part));
-            else
-                store(p + i, from_floats<T>(part));
-        }
-    } else {
-#pragma unroll
-        for (int j = 0; j < VEC; ++j)
-            if (j < count) p[j] = from_float<T>(from[j]);
-    }
+    for (int j = 0; j < VEC; ++j)
+        if (j < count) p[j] = v.lane[j];
 }
 
 /// Good to 2^-23, in a third of the time of an exact one.
@@ -100,16 +74,20 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     adam(P* p, const G* g, float* m, float* v, const long long* ends, const float* rates, const float* decays,
          long long count, int tensors, float beta1, float beta2, float eps, float correction1, float correction2) {
     const long long first = blockIdx.x * static_cast<long long>(THREADS * VEC * UNROLL) + threadIdx.x * VEC;
-    float weight[UNROLL][VEC], slope[UNROLL][VEC], mean[UNROLL][VEC], square[UNROLL][VEC];
+    Vec<P, VEC> weights[UNROLL];
+    Vec<G, VEC> slopes[UNROLL];
+    Vec<float, VEC> means[UNROLL], squares[UNROLL];
+    const auto part_of = [&](int i) {
+        return static_cast<int>(min(static_cast<long long>(VEC), count - first - i * (THREADS * VEC)));
+    };
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
         const long long at = first + i * (THREADS * VEC);
-        const int there = static_cast<int>(min(static_cast<long long>(VEC), count - at));
-        if (there <= 0) break;
-        load_floats(slope[i], g + at, there);
-        load_floats(mean[i], m + at, there);
-        load_floats(square[i], v + at, there);
-        load_floats(weight[i], p + at, there);
+        if (part_of(i) <= 0) break;
+        slopes[i] = load_part(g + at, part_of(i));
+        means[i] = load_part(m + at, part_of(i));
+        squares[i] = load_part(v + at, part_of(i));
+        weights[i] = load_part(p + at, part_of(i));
     }
 
     int tensor = tensor_at(ends, tensors, first - threadIdx.x % 32 * VEC);  // of the warp's first element
@@ -120,8 +98,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i) {
         const long long at = first + i * (THREADS * VEC);
-        const int there = static_cast<int>(min(static_cast<long long>(VEC), count - at));
-        if (there <= 0) break;
+        if (part_of(i) <= 0) break;
+        float weight[VEC], slope[VEC], mean[VEC], square[VEC];
+        to_floats(weights[i], weight);
+        to_floats(slopes[i], slope);
+        to_floats(means[i], mean);
+        to_floats(squares[i], square);
 #pragma unroll
         for (int j = 0; j < VEC; ++j) {
             if (at + j >= end && at + j < count) {
@@ -130,14 +112,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 rate = __ldg(rates + tensor);
                 decay = __ldg(decays + tensor);
             }
-            const float grad = slope[i][j];
-            mean[i][j] = beta1 * mean[i][j] + (1.0f - beta1) * grad;
-            square[i][j] = beta2 * square[i][j] + (1.0f - beta2) * grad * grad;
-            const float step = __fdividef(mean[i][j] * up1, root(square[i][j] * up2) + eps);
-            weight[i][j] -= rate * (step + decay * weight[i][j]);
+            mean[j] = beta1 * mean[j] + (1.0f - beta1) * slope[j];
+            square[j] = beta2 * square[j] + (1.0f - beta2) * slope[j] * slope[j];
+            const float step = __fdividef(mean[j] * up1, root(square[j] * up2) + eps);
+            weight[j] -= rate * (step + decay * weight[j]);
         }
-        store_floats(m + at, mean[i], there);
-        store_floats(v + at, square[i], there);
-        store_floats(p + at, weight[i], there);
+        store_part(m + at, mean, part_of(i));
+        store_part(v + at, square, part_of(i));
+        store_part(p + at, weight, part_of(i));
     }
 }

@@ -24,15 +24,17 @@ public:
         asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address()) : "memory");
 #endif
     }
-    /// Arrives, and copies `bytes`, a multiple of 16 as both addresses are, by which this phase waits. What was read at
-    /// `to` before is ordered by a phase that this thread has waited for.
+    /// Arrives, and copies `bytes`, a multiple of 16 as both addresses are, by which this phase waits. L2 is asked to
+    /// keep them, as by `load_once`. What was read at `to` before is ordered by a phase that this thread has waited
+    /// for.
     __device__ __forceinline__ void arrive_with_copy(void* to, const void* from, unsigned bytes) {
 #if __CUDA_ARCH__ >= 900
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address()), "r"(bytes) : "memory");
-        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes" L2_KEPT
+                     " [%0], [%1], %2, [%3]" L2_OPERAND(4) ";" ::"r"(
                          static_cast<unsigned>(__cvta_generic_to_shared(to))),
-                     "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(address())
+                     "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(address()) L2_POLICY
                      : "memory");
 #endif
     }

@@ -34,23 +34,37 @@ __device__ __forceinline__ void cp_async_wait() {
     asm volatile("cp.async.wait_group %0;\n" ::"n"(PENDING) : "memory");
 }
 
+/// As `shared_address`, without a part that is uniform in a warp: of a copy with a policy for L2 to one that has such a
+/// part, ptxas 13.0 makes an instruction that an H200 refuses as illegal.
+__device__ __forceinline__ unsigned address_without_uniform(const void* p) {
+#if __CUDA_ARCH__ >= 900
+    unsigned multiprocessor;
+    asm("mov.u32 %0, %%smid;" : "=r"(multiprocessor));
+    return shared_address(p) ^ (multiprocessor >> 24);  // 0, which no compiler knows
+#else
+    return shared_address(p);
+#endif
+}
+
 /// Where `has`, N elements at `from`, aligned to that, to `to`; 4, 8 or 16 bytes. Through the first-level cache, or
-/// past it, as only 16 bytes can go.
+/// past it, as only 16 bytes can go. As `load_once`, of what is read once.
 template <int N, bool THROUGH_L1, class T>
 __device__ __forceinline__ void copy_async_if(bool has, T* to, const T* from) {
     constexpr int bytes = N * sizeof(T);
     static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async copies 4, 8 or 16 bytes");
     if constexpr (bytes == 16 && !THROUGH_L1)
         asm volatile(
-            "{\n.reg .pred has;\nsetp.ne.s32 has, %2, 0;\n@has cp.async.cg.shared.global [%0], [%1], 16;\n}" ::"r"(
-                shared_address(to)),
-            "l"(__cvta_generic_to_global(from)), "r"(static_cast<int>(has))
+            "{\n.reg .pred has;\nsetp.ne.s32 has, %2, 0;\n"
+            "@has cp.async.cg.shared.global" L2_KEPT " [%0], [%1], 16" L2_OPERAND(3) ";\n}" ::"r"(
+                address_without_uniform(to)),
+            "l"(__cvta_generic_to_global(from)), "r"(static_cast<int>(has)) L2_POLICY
             : "memory");
     else
         asm volatile(
-            "{\n.reg .pred has;\nsetp.ne.s32 has, %2, 0;\n@has cp.async.ca.shared.global [%0], [%1], %3;\n}" ::"r"(
-                shared_address(to)),
-            "l"(__cvta_generic_to_global(from)), "r"(static_cast<int>(has)), "n"(bytes)
+            "{\n.reg .pred has;\nsetp.ne.s32 has, %2, 0;\n"
+            "@has cp.async.ca.shared.global" L2_KEPT " [%0], [%1], %3" L2_OPERAND(4) ";\n}" ::"r"(
+                address_without_uniform(to)),
+            "l"(__cvta_generic_to_global(from)), "r"(static_cast<int>(has)), "n"(bytes) L2_POLICY
             : "memory");
 }
 

@@ -41,7 +41,7 @@ __device__ __forceinline__ void copy_vectors(const Bytes* from, Bytes* to, int b
         if (first + i * THREADS * 16 < body) raw[i] = load_pieces<piece>(from + first + i * THREADS * 16);
 #pragma unroll
     for (int i = 0; i < UNROLL; ++i)
-        if (first + i * THREADS * 16 < body) store_once(to + first + i * THREADS * 16, raw[i]);
+        if (first + i * THREADS * 16 < body) store(to + first + i * THREADS * 16, raw[i]);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)

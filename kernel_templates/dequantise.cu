@@ -29,9 +29,6 @@
 #ifndef ALIGNED
 #define ALIGNED 1  // 1: rows of q are aligned to VEC elements, and those of y to a store
 #endif
-#ifndef STREAM
-#define STREAM 1  // 1: y is the first to leave the cache
-#endif
 
 constexpr Format format = Format::FORMAT;
 constexpr int step = LANES * VEC;
@@ -67,10 +64,7 @@ extern "C" __global__ void __launch_bounds__(LANES* ROWS)
             float part[piece];
 #pragma unroll
             for (int j = 0; j < piece; ++j) part[j] = value[k + j] * factor[i];
-            if (ALIGNED && !STREAM)
-                store(y + i * step + k, from_floats<T>(part));
-            else
-                store_anywhere(y + i * step + k, from_floats<T>(part), ALIGNED);
+            store_anywhere(y + i * step + k, part, ALIGNED);
         }
     }
 }

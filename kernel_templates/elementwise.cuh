@@ -127,9 +127,10 @@ __device__ __forceinline__ Site site_of_tile(const Extents& y, int item) {
     return site_below<BY, ITEMS, ONE_BATCH>(y, top, col, 0, count, item);
 }
 
-/// The same where rows of y, at `data`, start anywhere: vectors are those of whole sectors of 32 bytes, so a row's first
-/// and last may be short. A thread's ITEMS rows are so many apart that all start at one place of a sector, and their
-/// vectors at one column. Threads across rows are counted in 32 bits: one for ITEMS rows, and up to BY beyond the last.
+/// The same where rows of y, at `data`, start anywhere: vectors are those of whole sectors of 32 bytes, so a row's
+/// first and last may be short. A thread's ITEMS rows are so many apart that all start at one place of a sector, and
+/// their vectors at one column. Threads across rows are counted in 32 bits: one for ITEMS rows, and up to BY beyond the
+/// last.
 template <int BX, int BY, int N, int ITEMS, bool ONE_BATCH, class T>
 __device__ __forceinline__ Site site_of_ragged(const Extents& y, const T* data, long long row_stride, int item) {
     constexpr int sector = 32 / sizeof(T), step = N > sector ? N : sector;
@@ -183,8 +184,8 @@ struct Operand {
     const T* data;
     long long batch_stride, row_stride;
 
-    /// WHOLE: every vector is whole and aligned. RAGGED: any may be neither. STREAM: it is read once.
-    template <int N, bool WHOLE, bool RAGGED, bool STREAM>
+    /// WHOLE: every vector is whole and aligned. RAGGED: any may be neither.
+    template <int N, bool WHOLE, bool RAGGED>
     __device__ __forceinline__ Pieces<T, N> load(const Site& at) const {
         Pieces<T, N> raw;
         if (at.count <= 0) return raw;
@@ -198,17 +199,15 @@ struct Operand {
             for (int i = 0; i < N / size; ++i) {
                 if constexpr (ONE_BATCH || ONE_ROW)
                     raw.piece[i] = load_readonly<size>(from + i * size);
-                else if constexpr (STREAM)
-                    raw.piece[i] = load_once<size>(from + i * size);
                 else
-                    raw.piece[i] = ::load<size>(from + i * size);
+                    raw.piece[i] = load_once<size>(from + i * size);
             }
         } else if (RAGGED && size * sizeof(T) == 16 && at.col >= size && at.count >= N + size) {
             raw = load_unaligned<N>(from, [](const T* p) {
                 if constexpr (ONE_BATCH || ONE_ROW)
                     return load_readonly<16 / sizeof(T)>(p);
                 else
-                    return ::load<16 / sizeof(T)>(p);
+                    return load_once<16 / sizeof(T)>(p);
             });
         } else {
 #pragma unroll
@@ -243,7 +242,7 @@ struct Result {
     T* data;
     long long batch_stride, row_stride;
 
-    template <int N, bool WHOLE, bool STREAM>
+    template <int N, bool WHOLE>
     __device__ __forceinline__ void store(const Site& at, const float (&x)[N]) const {
         if (at.count <= 0) return;
         T* to = data + at.batch * batch_stride + at.top * row_stride + at.col + at.below * row_stride;
@@ -254,10 +253,7 @@ struct Result {
                 float part[size];
 #pragma unroll
                 for (int j = 0; j < size; ++j) part[j] = x[i * size + j];
-                if constexpr (STREAM)
-                    store_once(to + i * size, from_floats<T>(part));
-                else
-                    ::store(to + i * size, from_floats<T>(part));
+                ::store(to + i * size, from_floats<T>(part));
             }
         } else {
 #pragma unroll

@@ -98,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #pragma unroll
                 for (int j = 0; j < VEC; ++j) value[i][j] = exp_binary(value[i][j] - max) * share;
                 if (part.has(i, tile * Part::tile))
-                    store_once_anywhere(to + part.column(i, tile * Part::tile), value[i], aligned);
+                    store_anywhere(to + part.column(i, tile * Part::tile), value[i], aligned);
             }
         }
     }

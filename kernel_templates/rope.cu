@@ -116,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             to = k + ((first + token) * kv_heads + head - q_heads) * DIM;
         else
             to = v + ((first + token) * kv_heads + head - q_heads - kv_heads) * DIM;
-        store_once(to + a, from_floats<T>(one));
-        store_once(to + b, from_floats<T>(two));
+        store(to + a, from_floats<T>(one));
+        store(to + b, from_floats<T>(two));
     }
 }

@@ -57,29 +57,30 @@ __device__ __forceinline__ void load_once_if(bool has, Vec<T, N>& v, const T* p)
     if constexpr (bytes == 16) {
         asm volatile(
             "{\n.reg .pred has;\nsetp.ne.s32 has, %5, 0;\n"
-            "@has ld.global.v4.u32 {%0, %1, %2, %3}, [%4];\n}"
+            "@has ld.global" L2_KEPT ".v4.u32 {%0, %1, %2, %3}, [%4]" L2_OPERAND(6) ";\n}"
             : "+r"(word.x), "+r"(word.y), "+r"(word.z), "+r"(word.w)
-            : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(has))
+            : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(has)) L2_POLICY
             : "memory");
     } else if constexpr (bytes == 8) {
         asm volatile(
             "{\n.reg .pred has;\nsetp.ne.s32 has, %3, 0;\n"
-            "@has ld.global.v2.u32 {%0, %1}, [%2];\n}"
+            "@has ld.global" L2_KEPT ".v2.u32 {%0, %1}, [%2]" L2_OPERAND(4) ";\n}"
             : "+r"(word.x), "+r"(word.y)
-            : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(has))
+            : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(has)) L2_POLICY
             : "memory");
     } else if constexpr (bytes == 4) {
-        asm volatile("{\n.reg .pred has;\nsetp.ne.s32 has, %2, 0;\n@has ld.global.u32 %0, [%1];\n}"
-                     : "+r"(word)
-                     : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(has))
-                     : "memory");
+        asm volatile(
+            "{\n.reg .pred has;\nsetp.ne.s32 has, %2, 0;\n"
+            "@has ld.global" L2_KEPT ".u32 %0, [%1]" L2_OPERAND(3) ";\n}"
+            : "+r"(word)
+            : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(has)) L2_POLICY
+            : "memory");
     } else {
         if (has) v = load_once<N>(p);
     }
 }
 
-/// As `store` where `has`. Results of rows leave the cache in their turn: by `store_once` they took 1 % longer on an
-/// H200.
+/// As `store` where `has`.
 template <int N, class T>
 __device__ __forceinline__ void store_if(bool has, T* p, const Vec<T, N>& v) {
     constexpr int bytes = sizeof(T) * N;
@@ -118,7 +119,7 @@ __device__ __forceinline__ void store_anywhere_if(bool has, T* p, const float (&
     if (aligned)
         store_if(has, p, from_floats<T>(x));
     else if (has)
-        store_once_anywhere(p, x, false);
+        store_anywhere(p, x, false);
 }
 
 /// Whether `load_shared_row` may take its vectors whole.
@@ -162,8 +163,8 @@ __device__ __forceinline__ void load_readonly_if(bool has, Vec<T, N>& v, const T
     }
 }
 
-/// Loads what a thread has of a row that it holds, `fill` where the row has ended. All loads are issued before the first
-/// is used.
+/// Loads what a thread has of a row that it holds, `fill` where the row has ended. All loads are issued before the
+/// first is used.
 template <class T, int VEC, int CHUNKS, int LANES, bool RAGGED, int CLUSTER>
 __device__ __forceinline__ void load_row(Vec<T, VEC> (&raw)[CHUNKS], float& single, const T* row,
                                          const RowPart<LANES, VEC, CHUNKS, RAGGED, CLUSTER>& part, float fill) {

@@ -42,7 +42,7 @@ struct Tile {
 
     __device__ __forceinline__ void load(const T* x, int length, Sum* slots) {
         Vec<T, VEC> raw[UNROLL];
-        load_tile<VEC, UNROLL>(raw, x, length);
+        load_tile<VEC, UNROLL, true>(raw, x, length);
         Sum so_far{};
 #pragma unroll
         for (int i = 0; i < UNROLL; ++i) {
@@ -95,7 +95,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const long long first = static_cast<long long>(number) * tile_size;
     const int length = static_cast<int>(min(static_cast<long long>(tile_size), n - first));
     Vec<T, VEC> raw[UNROLL];
-    load_tile<VEC, UNROLL>(raw, x + row * n + first, length);
+    load_tile<VEC, UNROLL, true>(raw, x + row * n + first, length);
 
     // 1. What is before each vector, in its warp, its tile and its row.
     const PartScan<UNROLL, Sum> part = scan_part<T>(raw);

@@ -93,7 +93,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #pragma unroll
             for (int i = 0; i < UNROLL; ++i) {
 #pragma unroll
-                for (int j = 0; j < VEC; ++j) value_dy[i][j] = softmax_gradient<LOG>(value_y[i][j], value_dy[i][j], sum);
+                for (int j = 0; j < VEC; ++j)
+                    value_dy[i][j] = softmax_gradient<LOG>(value_y[i][j], value_dy[i][j], sum);
                 store_anywhere_if(part.has(i, tile * Part::tile), to + part.column(i, tile * Part::tile),
                                   value_dy[i], dx_fits);
             }

@@ -8,8 +8,8 @@
 //
 // Each row of x has vectors of 16 bytes of its own from its first aligned address on. They lie in the tile as they were
 // loaded, so a unit's place there depends on its row's alignment. A tile is slanted: its part of each row of y is
-// TILE_R units from an address on that is aligned to EDGE, for which it holds a few rows of x more than that. Units that
-// a thread stores together lie in the same rows for all its columns, so their places are computed once.
+// TILE_R units from an address on that is aligned to EDGE, for which it holds a few rows of x more than that. Units
+// that a thread stores together lie in the same rows for all its columns, so their places are computed once.
 #include "common.cuh"
 #ifdef __CUDACC_RTC__
 #pragma nv_hdrstop
@@ -135,7 +135,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (int i = 0; i < TILE_C / columns; ++i) {
         if (mine + i * columns >= width) break;
         Unit* const to = y + i * (columns * ys);
-        const auto unit = [&](int j) { return *reinterpret_cast<const Unit*>(tile + from[j] + (j * pitch + i * columns * UNIT)); };
+        const auto unit = [&](int j) {
+            return *reinterpret_cast<const Unit*>(tile + from[j] + (j * pitch + i * columns * UNIT));
+        };
         if (whole) {
             Vec<Unit, wide> v;
             if constexpr (UNIT == 1) {

@@ -4,8 +4,8 @@
 // y        T, [n]: the first counts[0] are written, the rest is left alone; counts: long long, [1]
 // launch   unique        grid = tiles = ceil(n / (THREADS * VEC * UNROLL)), block = THREADS, a tile of dynamic shared
 //                        memory; words: as of a row of RowWords: a tile waits for those before it
-//          unique_pack   the same without these: what starts a run of a tile goes to its place in parts: T, [tiles * tile],
-//                        and how many these are to part_counts: unsigned, [tiles]
+//          unique_pack   the same without these: what starts a run of a tile goes to its place in parts: T,
+//                        [tiles * tile], and how many these are to part_counts: unsigned, [tiles]
 //          unique_place  grid = ceil(tiles / (THREADS / 32)), block = THREADS: from parts to y, a warp a tile
 // needs    x aligned to VEC elements, VEC * UNROLL <= 32
 //
@@ -68,7 +68,7 @@ __device__ __forceinline__ unsigned pack_tile(const T* x, long long n, T* packed
 
     // 1. The last lane has the element before the warp's, too.
     Vec<T, VEC> v[UNROLL];
-    load_tile<VEC, UNROLL>(v, x, length);
+    load_tile<VEC, UNROLL, false>(v, x, length);
     const int start = tile_column<VEC, UNROLL>(0) - lane * VEC;  // of the warp
     Element previous{};
     if (lane == 31 && start < length && first + start > 0) previous = x[start - 1];

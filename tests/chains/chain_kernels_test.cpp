@@ -75,9 +75,8 @@ TEST(ChainKernels, TakeRaggedRowsByVectors) {
         const Op op = chain_op(one.chain);
         TemplateRun run{"sm_90", op, one.problem};
         int tried = 0;
-        for (const char* const text :
-             {"ragged BX=64 BY=4 VEC=8 ITEMS=2 STREAM=true", "ragged BX=32 BY=4 VEC=4 ITEMS=1 STREAM=false",
-              "ragged BX=32 BY=16 VEC=2 ITEMS=4 STREAM=true", "ragged BX=128 BY=1 VEC=16 ITEMS=2 STREAM=true"}) {
+        for (const char* const text : {"ragged BX=64 BY=4 VEC=8 ITEMS=2", "ragged BX=32 BY=4 VEC=4 ITEMS=1",
+                                       "ragged BX=32 BY=16 VEC=2 ITEMS=4", "ragged BX=128 BY=1 VEC=16 ITEMS=2"}) {
             const Config config = config_from_text(text);
             if (run.instance().objection(config)) continue;  // too wide for short rows
             ++tried;

@@ -111,10 +111,10 @@ TEST(ChainOp, CountsTheThreadsAcrossRaggedRowsIn32Bits) {
     const Instance instance = Instance::make(
         op, {{"rows", std::int64_t{1} << 32}, {"cols", std::int64_t{65}}, {"bias_rows", std::int64_t{1}}},
         {.cc = 90, .sm_count = 132});
-    const auto objection = instance.objection(config_from_text("ragged BX=32 BY=16 VEC=4 ITEMS=1 STREAM=false"));
+    const auto objection = instance.objection(config_from_text("ragged BX=32 BY=16 VEC=4 ITEMS=1"));
     ASSERT_TRUE(objection);
     EXPECT_THAT(*objection, HasSubstr("rows are counted in 32 bits"));
-    EXPECT_FALSE(instance.objection(config_from_text("ragged BX=32 BY=16 VEC=4 ITEMS=8 STREAM=false")));
+    EXPECT_FALSE(instance.objection(config_from_text("ragged BX=32 BY=16 VEC=4 ITEMS=8")));
 }
 
 }  // namespace

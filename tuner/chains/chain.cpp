@@ -170,8 +170,8 @@ private:
     /// Where the name stands in `names`, put there when it is new.
     static std::size_t place_of(const std::string& name, std::vector<std::string>& names,
                                 const std::vector<std::string>& others, const ExpressionNode& node) {
-        static constexpr std::string_view taken[] = {"y",      "batch", "rows", "cols", "dtype", "chain", "seed",
-                                                     "offset", "BX",    "BY",   "VEC",  "ITEMS", "STREAM"};
+        static constexpr std::string_view taken[] = {"y",    "batch",  "rows", "cols", "dtype", "chain",
+                                                     "seed", "offset", "BX",   "BY",   "VEC",   "ITEMS"};
         if (std::ranges::find(taken, name) != std::end(taken))
             throw ParseError{
                 fmt::format("'{}' has a meaning of its own in the op that is made: take another name", name),

@@ -235,9 +235,8 @@ spill_bytes = 0
         each(chain.inputs, ", ", define));
     text += parameters_of(layout);
     text += fmt::format(R"text(ITEMS = {{ values = [1, 2, 4, 8], default = {}, about = "{}" }}
-STREAM = {{ values = [true, false], default = {}, about = "what is written is the first to leave the cache" }}
 )text",
-                        ragged ? 1 : 2, flat ? "loads a thread" : "rows a thread", !ragged);
+                        ragged ? 1 : 2, flat ? "loads a thread" : "rows a thread");
     if (!ragged)
         text += R"text(
 [[kernel.constraint]]
@@ -417,7 +416,7 @@ extern "C" __global__ void __launch_bounds__(BX * BY)
     for (const std::string& name : chain.inputs)
         text += fmt::format(R"text(        raw_{0}[k] = one_column && k > 0 && {1} && ({2} || ONE_BATCH)
                          ? raw_{0}[0]
-                         : in_{0}.load<VEC, whole, RAGGED, STREAM>(site[k]);
+                         : in_{0}.load<VEC, whole, RAGGED>(site[k]);
 )text",
                             name, macro_of(name, "ONE_ROW"), macro_of(name, "ONE_BATCH"));
     text += R"text(    }
@@ -440,7 +439,7 @@ extern "C" __global__ void __launch_bounds__(BX * BY)
     for (std::size_t i = 0; i < chain.dropouts; ++i) arguments += fmt::format(", bits_{}[j]", i);
     text += fmt::format(R"text(#pragma unroll
         for (int j = 0; j < VEC; ++j) result[j] = chain<float>({});
-        y.store<VEC, whole, STREAM>(site[k], result);
+        y.store<VEC, whole>(site[k], result);
     }}
 }}
 )text",

@@ -19,6 +19,19 @@
 
 namespace autotune {
 
+inline CompileResult compiled_for(const DeviceLimits& limits, const SourceSpec& source) {
+    static Compiler compiler;
+    CompileRequest request{.name = source.source,
+                           .source = source.text,
+                           .headers = {},
+                           .defines = source.defines,
+                           .options = source.options,
+                           .entries = source.entries,
+                           .arch = source.arch.empty() ? "sm_" + std::to_string(limits.cc) : source.arch};
+    for (const auto& [name, text] : source.headers) request.headers.push_back({name, text});
+    return compiler.compile(request);
+}
+
 /// What a run has in memory beside what its problem says.
 struct TemplateMemory {
     bool specials = false;  ///< the first input of floats has a NaN and an infinity of each sign in places of its own
@@ -140,26 +153,12 @@ private:
     /// What a compiler says of the first that fails; empty: none does.
     std::string compile_all(const std::vector<SourceSpec>& sources, CandidateTask& to) {
         for (const SourceSpec& source : sources) {
-            CompileResult result = compile(source);
+            CompileResult result = compiled_for(device_->identity().limits, source);
             if (!result.ok) return result.log;
             to.sources.push_back(source.source);
             to.artefacts.push_back(std::move(result.artefact));
         }
         return {};
-    }
-
-    CompileResult compile(const SourceSpec& source) {
-        static Compiler compiler;
-        CompileRequest request{
-            .name = source.source,
-            .source = source.text,
-            .headers = {},
-            .defines = source.defines,
-            .options = source.options,
-            .entries = source.entries,
-            .arch = source.arch.empty() ? "sm_" + std::to_string(device_->identity().limits.cc) : source.arch};
-        for (const auto& [name, text] : source.headers) request.headers.push_back({name, text});
-        return compiler.compile(request);
     }
 
     std::unique_ptr<EmulatedDevice> device_;
