@@ -212,7 +212,7 @@ std::string why_not_stored(const Tuning& tuning, const Stored& stored) {
     if (!tuning.best) return "no config passed";
     if (tuning.tried + tuning.resumed <= 1 && tuning.space_size > 1)
         return "only the default was tried, which is no search; a larger --budget tries more";
-    return "every finalist was disturbed, by another process or by the clock";
+    return fmt::format("every finalist was disturbed: {}", tuning.best->outcome.reason);
 }
 
 std::string summary(const Instance& instance, const DeviceIdentity& device, const Tuning& tuning,

@@ -10,6 +10,7 @@
 #include "tests/worker/bad_op.h"
 #include "tuner/model/space.h"
 #include "tuner/tune.h"
+#include "tuner/worker/final_rounds.h"
 
 namespace autotune {
 namespace {
@@ -197,6 +198,16 @@ TEST_F(WorkerBenchTest, RoundsGiveEachFinalistAsManySamples) {
     EXPECT_DOUBLE_EQ(outcomes[0].time_us, 20000);
     EXPECT_DOUBLE_EQ(outcomes[1].time_us, 18000);
     EXPECT_FALSE(outcomes[0].tainted);
+}
+
+TEST(Disturbance, IsOfProcessesOfHeatAndOfClocksThatDiffer) {
+    const std::vector<double> alike{1980, 1965, 1980}, apart{1980, 1905, 1980};
+    EXPECT_EQ(disturbance({}, {}), "");
+    EXPECT_EQ(disturbance({}, alike), "");
+    EXPECT_EQ(disturbance({}, apart), "the clock was 1905 MHz for one finalist and 1980 for another");
+    EXPECT_EQ(disturbance({.other_processes = 1}, apart), "1 other process on the GPU");
+    EXPECT_EQ(disturbance({.other_processes = 2, .throttled = true}, {}), "2 other processes on the GPU");
+    EXPECT_EQ(disturbance({.throttled = true}, alike), "heat or the hardware slowed the GPU down");
 }
 
 TEST_F(WorkerBenchTest, RoundsEndWhenFinalistsAreToldApart) {

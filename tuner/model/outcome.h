@@ -61,7 +61,7 @@ std::optional<Ending> ending_named(std::string_view name) noexcept;
 /// One ending with its facts: what strategies, the store and the progress line all understand.
 struct Outcome {
     Ending ending = Ending::timed;
-    std::string reason;  ///< one sentence for people; empty when timed
+    std::string reason;  ///< one sentence for people; empty when timed, unless tainted
     std::string log;     ///< compiler or kernel output, at most 64 KiB
 
     std::vector<double> samples_us;  ///< device time of one launch sequence; a lower bound when dropped

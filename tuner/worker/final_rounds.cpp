@@ -42,6 +42,18 @@ void note(const DeviceState& seen, DeviceState& state) {
 
 }  // namespace
 
+std::string disturbance(const DeviceState& seen, std::span<const double> clocks_mhz) {
+    constexpr double clocks_differ = 1.02;
+    if (seen.other_processes > 0)
+        return fmt::format("{} other process{} on the GPU", seen.other_processes,
+                           seen.other_processes == 1 ? "" : "es");
+    if (seen.throttled) return "heat or the hardware slowed the GPU down";
+    if (clocks_mhz.empty()) return {};
+    const auto [slowest, fastest] = std::ranges::minmax(clocks_mhz);
+    if (fastest <= clocks_differ * slowest) return {};
+    return fmt::format("the clock was {:.0f} MHz for one finalist and {:.0f} for another", slowest, fastest);
+}
+
 std::vector<Outcome> FinalRounds::run(int rounds) {
     outcomes_.resize(configs_.size());
     // A finalist that ends the worker is left out, and the others begin again.
@@ -190,21 +202,20 @@ void FinalRounds::warm_up(Clock::time_point loading) {
     while (since(loading) < setting_.plan.warm_up_s);
 }
 
-/// Medians, and whether something disturbed them: other processes, a slowdown, or clocks that differ by more than 2 %.
+/// Medians, and what disturbed them.
 void FinalRounds::sum_up(const DeviceState& state) {
-    constexpr double clocks_differ = 1.02;
-    double slowest = 0, fastest = 0;
+    std::vector<double> clocks_mhz;
     for (const Finalist& finalist : finalists_) {
         Outcome& outcome = outcomes_[finalist.number];
         outcome.time_us = outcome.samples_us.empty() ? 0 : median(outcome.samples_us);
         outcome.clock_mhz = finalist.clocks.empty() ? 0 : median(finalist.clocks);
-        if (outcome.clock_mhz == 0) continue;
-        slowest = slowest == 0 ? outcome.clock_mhz : std::min(slowest, outcome.clock_mhz);
-        fastest = std::max(fastest, outcome.clock_mhz);
+        if (outcome.clock_mhz > 0) clocks_mhz.push_back(outcome.clock_mhz);
     }
-    const bool disturbed =
-        state.other_processes > 0 || state.throttled || (slowest > 0 && fastest > clocks_differ * slowest);
-    for (const Finalist& finalist : finalists_) outcomes_[finalist.number].tainted = disturbed;
+    const std::string words = disturbance(state, clocks_mhz);
+    for (const Finalist& finalist : finalists_) {
+        outcomes_[finalist.number].tainted = !words.empty();
+        outcomes_[finalist.number].reason = words;
+    }
 }
 
 Frame FinalRounds::ask(Message type, const nlohmann::json& body) {

@@ -15,6 +15,10 @@
 
 namespace autotune {
 
+/// What disturbed finals, for people; empty: nothing did. `clocks_mhz` are the finalists', as far as known: more than 2
+/// % between two disturbs.
+std::string disturbance(const DeviceState& seen, std::span<const double> clocks_mhz);
+
 /// The last timing of a problem's finalists: samples of each in turn, in an order of its own each round, until they are
 /// told apart. Made for one call.
 class FinalRounds {

@@ -155,7 +155,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CandidateTask, slot, id, sources, artefacts, 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReferenceTask, slot, kind, candidate, may_be_nan)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TrialTask, candidate, twice, measure, check, plan, most_ms, floor_us, expect_s)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RoundTask, order, about_us, plan, watch)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DeviceState, other_processes, throttled, why)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DeviceState, other_processes, throttled)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RoundSamples, samples, state, failure)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FieldTask, name, integer, real, text, is_text)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EvaluateTask, op, library, inputs_library, tensors, fields, seed, threads,

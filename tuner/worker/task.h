@@ -121,7 +121,6 @@ struct RoundTask {
 struct DeviceState {
     int other_processes = 0;
     bool throttled = false;  ///< thermal or hardware slowdown; power capping does not count
-    std::string why;
 };
 
 struct RoundSamples {
