@@ -17,6 +17,7 @@
 #include "tools/session.h"
 #include "tools/subcommands.h"
 #include "tools/suggestion.h"
+#include "tuner/chains/chain.h"
 #include "tuner/interchange/kernel_tuner_cache.h"
 #include "tuner/interchange/t4.h"
 #include "tuner/model/printable.h"
@@ -176,10 +177,22 @@ std::string no_records(const Request& request, const Store& store) {
                        request.op.empty() ? "" : fmt::format(" of '{}'", request.op));
 }
 
+/// What --where says, of the chains that were given alone: chains of one name share an op's records.
+std::string where_of(const Request& request) {
+    std::string of_chains;
+    for (const std::string& text : request.chains) {
+        const Chain chain = Chain::parse(text);
+        if (request.op.empty() || request.op == chain.name)
+            of_chains += fmt::format("{}chain == '{}'", of_chains.empty() ? "" : " or ", chain.text);
+    }
+    if (of_chains.empty() || request.where.empty()) return of_chains.empty() ? request.where : of_chains;
+    return fmt::format("({}) and ({})", request.where, of_chains);
+}
+
 RecordQuery query_of(const Request& request, const Session& session, const std::vector<const Op*>& ops) {
     RecordQuery query{.op = request.op, .winners_only = true};
     if (!request.op.empty()) session.op();  // a typo in the op is no empty answer
-    if (!request.where.empty()) query.where = where_from_text(request.where);
+    if (const std::string where = where_of(request); !where.empty()) query.where = where_from_text(where);
     refuse_unknown_names(query.where, ops);
     if (!request.gpu.empty()) query.device_fp = session.gpus().front().identity.fp;
     return query;

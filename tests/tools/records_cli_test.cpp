@@ -2,6 +2,7 @@
 // Method: searches on a made-up GPU fill a database, and the same program is asked about it.
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "cache/store/binaries.h"
 #include "cache/store/store.h"
@@ -53,6 +54,25 @@ TEST_F(RecordsCommandLine, VerifyPreparesTheAlignmentAndLayoutThatWereTuned) {
     EXPECT_EQ(keys[0]["y.align"], 16);
     EXPECT_EQ(keys[0]["y.layout"], "contiguous");
     EXPECT_NE(r.out.find("x.align=8"), std::string::npos) << r.out;
+}
+
+TEST_F(RecordsCommandLine, AQueryWithAChainIsOfThatChainAlone) {
+    const std::string first = " --chain 'relu(x + bias)'", second = " --chain 'x * 2'";
+    tune("elementwise rows=64,cols=64", first);
+    tune("elementwise rows=64,cols=64", second);
+    tune("softmax rows=64,cols=64,dtype=f32");
+    for (const auto& [chain, own, other] :
+         {std::tuple{first, "relu(x + bias)", "x * 2"}, std::tuple{second, "x * 2", "relu(x + bias)"}}) {
+        const Answer header = scripted("query elementwise --as cpp" + chain);
+        EXPECT_EQ(header.code, 0) << header.err;
+        EXPECT_EQ(header.err.find("records match"), std::string::npos) << header.err;
+        for (const Answer& rows : {scripted("query elementwise --csv" + chain), scripted("query --csv" + chain)}) {
+            EXPECT_NE(rows.out.find(own), std::string::npos) << rows.out;
+            EXPECT_EQ(rows.out.find(other), std::string::npos) << rows.out;
+        }
+        EXPECT_NE(scripted("query softmax --csv" + chain).out.find("cols=64"), std::string::npos);
+        EXPECT_EQ(scripted("query elementwise --where 'rows == 63'" + chain).code, 2);
+    }
 }
 
 TEST_F(RecordsCommandLine, ASearchThatTriedTheDefaultAloneSaysThatThisIsWhyNothingIsStored) {
