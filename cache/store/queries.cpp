@@ -47,11 +47,12 @@ void check_hashes(Database& tune, std::vector<std::string>& faults) {
 }
 
 /// Of one problem on one device, in a dispatcher's order. A predicted time has no noise: the least is the best, also by
-/// less than compare() tells apart.
+/// less than compare() tells apart, and of equal ones that which its search put first.
 bool predicted_better(const Record& a, const Record& b) {
     const auto rank = [](const Record& r) {
-        return std::tuple{r.verified == Verified::elsewhere, !r.fresh(), -r.environment.emulator, r.time_us,
-                          r.config.variant + ' ' + r.config.hash()};
+        return std::tuple{
+            r.verified == Verified::elsewhere,       !r.fresh(), -r.environment.emulator, r.time_us, r.id.rank,
+            r.config.variant + ' ' + r.config.hash()};
     };
     return rank(a) < rank(b);
 }

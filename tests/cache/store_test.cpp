@@ -357,21 +357,23 @@ TEST(Store, PredictionsAreKeptApartFromMeasurements) {
     EXPECT_EQ(store.known_outcomes(emulated).size(), 1u);
 }
 
-TEST(Store, TheBestPredictionIsTheOneOfTheLeastTime) {
-    for (const int best : {64, 128, 256, 512}) {
-        Store store = Store::in_memory();
-        RunStart emulated = start();
-        emulated.device.emulated = true;
-        emulated.environment.emulator = 1;
-        std::vector<Finalist> finalists{finalist(config(best), 20.0)};
-        for (const int other : {64, 128, 256, 512})
-            if (other != best) finalists.push_back(finalist(config(other), 20.01));
-        store.finish_run(store.begin_run(emulated),
-                         {.finalists = std::move(finalists), .evaluated = 5, .space_size = 64, .model_version = "1"});
-        const auto winners = store.records({.op = "scale", .winners_only = true, .predicted = true}, today());
-        ASSERT_EQ(winners.size(), 1u);
-        EXPECT_EQ(winners.front().config, config(best));
-    }
+TEST(Store, TheBestPredictionIsTheOneOfTheLeastTimeAndOfEqualOnesTheFirst) {
+    for (const int best : {64, 128, 256, 512})
+        for (const double others_us : {20.0, 20.01}) {
+            Store store = Store::in_memory();
+            RunStart emulated = start();
+            emulated.device.emulated = true;
+            emulated.environment.emulator = 1;
+            std::vector<Finalist> finalists{finalist(config(best), 20.0)};
+            for (const int other : {64, 128, 256, 512})
+                if (other != best) finalists.push_back(finalist(config(other), others_us));
+            store.finish_run(
+                store.begin_run(emulated),
+                {.finalists = std::move(finalists), .evaluated = 5, .space_size = 64, .model_version = "1"});
+            const auto winners = store.records({.op = "scale", .winners_only = true, .predicted = true}, today());
+            ASSERT_EQ(winners.size(), 1u);
+            EXPECT_EQ(winners.front().config, config(best)) << others_us;
+        }
 }
 
 TEST(Store, RanksOfOnePredictionBelongTogether) {
