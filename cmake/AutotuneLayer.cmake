@@ -11,6 +11,7 @@ function(autotune_layer name)
   autotune_link_items(public ${arg_LINK})
   autotune_link_items(private ${arg_PRIVATE})
   target_link_libraries(autotune_${name} PUBLIC ${public} PRIVATE ${private})
+  target_compile_features(autotune_${name} PUBLIC cxx_std_20)  # public headers want it of an application, too
   autotune_compile_options(autotune_${name})
   if(AUTOTUNE_PRECOMPILED)
     autotune_precompile(autotune_${name} layer)

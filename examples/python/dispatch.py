@@ -167,7 +167,10 @@ def main():
     parser.add_argument("rows", nargs="?", type=int, default=4096)
     parser.add_argument("cols", nargs="?", type=int, default=4096)
     asked = parser.parse_args()
-    library = Library(asked.library)
+    try:
+        library = Library(asked.library)
+    except OSError as error:
+        sys.exit(f"error: {error}; --library names libautotune.so.1 where the loader does not find it")
     dispatcher = Dispatcher(library, log=lambda sentence: print("note:", sentence, file=sys.stderr),
                             bundles=asked.bundle)
     try:
