@@ -35,6 +35,10 @@ const ChainCase cases[] = {
     {"gelu_tanh(x * 4) + 1 / gelu_tanh((abs(x) + 1) / 0)", sizes(1, 8, 256)},
     {"silu(x * 40) + 1 / silu((abs(x) + 1) / 0)", sizes(1, 8, 256)},
     {"sigmoid(x * 40) + sigmoid(-(abs(x) + 1) / 0)", sizes(1, 8, 256, {{"dtype", std::string{"f16"}}})},
+    {"x * z", sizes(1, 517, 1, {{"x_rows", std::int64_t{1}}})},
+    {"x * z", sizes(3, 1, 1, {{"x_batch", std::int64_t{1}}, {"dtype", std::string{"f32"}}})},
+    {"x * z", sizes(1, 5, 7, {{"x_rows", std::int64_t{1}}, {"x_cols", std::int64_t{1}}})},
+    {"x * z", sizes(1, 1, 1)},
 };
 
 // Goal: a chain's kernels give what its text says, whatever is broadcast, ragged, random or of another type.

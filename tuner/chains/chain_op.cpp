@@ -116,15 +116,16 @@ may_alias = [{}]
     return text;
 }
 
-/// What is shared by the variants: where an input stands for all, what is packed, how wide a load may be.
+/// What is shared by the variants: where an input stands for all, what is packed, how wide a load may be. An input of
+/// one element is read as one column, also where y has no more columns.
 std::string let_section(const Chain& chain) {
     std::string text = "\n[let]\nelements = \"batch * rows * cols\"\n";
     for (const std::string& name : chain.inputs)
-        text += fmt::format(R"text({0}_one_batch = "{0}_batch < batch"
+        text += fmt::format(R"text({0}_single = "{0}_batch * {0}_rows * {0}_cols == 1"
+{0}_one_batch = "{0}_batch < batch"
 {0}_one_row = "{0}_rows < rows"
-{0}_one_col = "{0}_cols < cols"
+{0}_one_col = "{0}_cols < cols or {0}_single and elements > 1"
 {0}_full = "{0}_batch == batch and {0}_rows == rows and {0}_cols == cols"
-{0}_single = "{0}_batch * {0}_rows * {0}_cols == 1"
 )text",
                             name);
     text += fmt::format("packed = \"contiguous(y){}\"\n", each(chain.inputs, "", [](const std::string& name) {
