@@ -304,7 +304,7 @@ void Store::Impl::remove_negatives(const ActiveRun& run) {
 std::size_t Store::Impl::put_negatives(const ActiveRun& run) {
     std::vector<TrialRow> failed;
     scan_trials(trials(), run.row, [&](const TrialRow& row) {
-        if (is_negative(row.trial.outcome.ending)) failed.push_back(row);
+        if (is_negative(row.trial.outcome.ending) && !row.trial.outcome.tainted) failed.push_back(row);
     });
     for (const TrialRow& row : failed)
         tune()

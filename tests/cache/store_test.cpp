@@ -97,6 +97,20 @@ TEST(Store, AnInterruptedSearchKeepsItsBestTrials) {
     EXPECT_EQ(store.negatives("scale", "h200").front().ending, Ending::wrong_result);
 }
 
+TEST(Store, WhatTheMachineDidToATrialIsNoConfigsFailure) {
+    Store store = Store::in_memory();
+    const RunId run = store.begin_run(start());
+    Outcome killed = failed(Ending::compile_failed);
+    killed.tainted = true;
+    store.record_trial(run, config(256), killed);
+    store.record_trial(run, config(512), failed(Ending::compile_failed));
+    EXPECT_EQ(store.finish_run(run, {.evaluated = 2, .space_size = 64}).negatives, 1u);
+    EXPECT_EQ(store.negatives("scale", "h200").front().config, config(512));
+    const auto known = store.known_outcomes(start());
+    ASSERT_EQ(known.size(), 1u) << "a search that goes on tries the other one again";
+    EXPECT_EQ(known.front().first, config(512));
+}
+
 TEST(Store, AConfigThatIsTimedAfterAllIsRefusedNoLonger) {
     Store store = Store::in_memory();
     const RunId first = store.begin_run(start());

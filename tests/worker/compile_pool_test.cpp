@@ -118,10 +118,24 @@ TEST(CompilePool, ACompilerThatCrashesIsReplaced) {
         const Compiled failed = pool.compile(task("crashes_the_compiler"));
         EXPECT_EQ(failed.failure.ending, Ending::compile_failed);
         EXPECT_THAT(failed.failure.reason, HasSubstr("signal 6"));
+        EXPECT_FALSE(failed.failure.tainted);
     }
     EXPECT_TRUE(pool.compile(task("good")).ok);
     EXPECT_EQ(pool.replaced(), 5);
     EXPECT_EQ(pool.trouble(), "");
+}
+
+// Goal: a source is not blamed, and so not remembered, for what the machine did to its compiler.
+TEST(CompilePool, ACompilerThatIsKilledOrHasNoRoomIsNoSourcesFailure) {
+    CompilePool pool{options("host_worker", 1, 60)};
+    const Compiled killed = pool.compile(task("is_killed"));
+    EXPECT_THAT(killed.failure.reason, HasSubstr("signal 9"));
+    EXPECT_TRUE(killed.failure.tainted);
+    EXPECT_FALSE(killed.obstacle);
+    const Compiled full = pool.compile(task("has_no_room"));
+    ASSERT_TRUE(full.obstacle);
+    EXPECT_THAT(full.obstacle->what(), HasSubstr("NVRTC has no room for temporary files in '"));
+    EXPECT_TRUE(pool.compile(task("good")).ok);
 }
 
 TEST(CompilePool, AProgramThatIsNoCompilerFailsItsTasksInsteadOfWaiting) {

@@ -120,6 +120,8 @@ CompileAnswer compile(const CompileTask& task) {
         for (;;) pause();
     if (entry == "memory_bomb") take_all_memory();
     if (entry == "crashes_the_compiler") raise(SIGABRT);
+    if (entry == "is_killed") raise(SIGKILL);
+    if (entry == "has_no_room") return {.log = "Catastrophic error: unable to obtain mapped memory\n"};
     if (entry == "no_headers") throw Error{Error::Kind::compile, "no folder with cuda_fp16.h was found here", "pip"};
     if (entry == "does_not_compile" || entry == "missing_header")
         return {.log = task.source.source + "(2): error: identifier \"half16\" is undefined\n"};

@@ -67,7 +67,7 @@ struct Outcome {
     std::vector<double> samples_us;  ///< device time of one launch sequence; a lower bound when dropped
     double time_us = 0;              ///< their median; 0 when there are none
     bool predicted = false;          ///< modelled, not measured
-    bool tainted = false;            ///< another process, a slowdown or a clock change: never dispatched
+    bool tainted = false;            ///< by something else on the machine: never dispatched, and tried again
     std::string method;              ///< "graph" or "events"
 
     double max_error = 0;      ///< largest error over its bound

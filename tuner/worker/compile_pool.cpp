@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <future>
@@ -43,6 +44,16 @@ Outcome failed(Ending ending, std::string reason, std::string log) {
     constexpr std::size_t most = 64 * 1024;
     if (log.size() > most) log.erase(0, log.size() - most);
     return {.ending = ending, .reason = std::move(reason), .log = std::move(log)};
+}
+
+/// Of a compiler that had no room for its temporary files, which no source is to blame for.
+std::shared_ptr<const Error> full_folder(const std::string& log) {
+    if (log.find("unable to obtain mapped memory") == std::string::npos) return nullptr;
+    const char* const folder = std::getenv("TMPDIR");
+    return std::make_shared<const Error>(
+        Error::Kind::compile,
+        fmt::format("NVRTC has no room for temporary files in '{}'", folder && *folder ? folder : "/tmp"),
+        "free some, or set TMPDIR to another folder");
 }
 
 }  // namespace
@@ -269,9 +280,10 @@ void CompilePool::take_answers(Worker& worker) {
                         .ok = answer.ok, .artefact = std::move(answer.artefact), .milliseconds = answer.milliseconds};
                     if (const auto shared = result.ok ? std::nullopt : too_much_shared(answer.log))
                         result.failure = failed(Ending::does_not_fit, *shared, answer.log);
-                    else if (!result.ok)
+                    else if (!result.ok) {
                         result.failure = failed(Ending::compile_failed, first_error(answer.log), answer.log);
-                    else
+                        result.obstacle = full_folder(answer.log);
+                    } else
                         longest_s_ = std::max(longest_s_, answer.milliseconds * 1e-3);
                     finish(worker, std::move(result));
                 } else if (kind == Message::failed) {
@@ -314,10 +326,15 @@ void CompilePool::lose(Worker& worker, Ending ending, const std::string& reason)
     if (ending != Ending::compile_timeout)
         why = memory ? fmt::format("the compiler ran out of memory, the limit is {} MiB", options_.memory_bytes >> 20)
                      : fmt::format("{}: {}", reason, exit.text());
+    // Whatever killed it, the source did not: it is tried again by the next search.
+    const bool killed =
+        ending != Ending::compile_timeout && !memory && exit.signalled && (exit.code == SIGKILL || exit.code == SIGBUS);
     const bool never_ready = !worker.ready;
     worker.failures =
         never_ready ? worker.failures + 1 : 0;  // a source that crashes the compiler is no fault of the start
-    finish(worker, {.failure = failed(ending, why, text)});
+    Outcome failure = failed(ending, why, text);
+    failure.tainted = killed;
+    finish(worker, {.failure = std::move(failure)});
     {
         const std::lock_guard lock{mutex_};
         ++replaced_;
