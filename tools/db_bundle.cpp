@@ -91,7 +91,7 @@ int run_db_bundle(const BundleFlags& flags, const Request& request, Console& con
     const Session session{request, console};
     std::optional<SigningKey> key;
     if (!flags.sign.empty()) key = SigningKey::read(flags.sign);
-    const Store store = session.open_store(Store::Mode::read);
+    const Store store = session.open_present_store(Store::Mode::read);
     BundleContents contents{.records = records_to_bundle(flags, request, session, store),
                             .db_uuid = flags.anonymise ? "" : store.uuid(),
                             .created = static_cast<std::int64_t>(std::time(nullptr))};

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "autotune/error.h"
 #include "cache/sharing/exports.h"
 #include "cache/store/location.h"
 #include "tools/db.h"
@@ -54,12 +55,20 @@ void write_export(const ExportFlags& flags, const Store& store, Console& console
     write_named_file(flags.output, text, store.path());
 }
 
+/// What was written before stays as it is where nothing would take its place.
+[[noreturn]] void refuse_nothing(const std::string& to) {
+    throw Error{Error::Kind::nothing_found,
+                to.empty() ? "no record matches" : fmt::format("no record matches, and '{}' is left alone", shown(to)),
+                "autotune query shows what is stored"};
+}
+
 std::size_t run_export_form(const std::string& form, const ExportFlags& flags, const Store& store,
                             const ExportOptions& options, Console& console) {
     if (form == "db" || form == "flat") {
         const std::string& to = form == "flat" && !flags.flat.empty() ? flags.flat : flags.output;
         if (to.empty()) throw usage("a database is no text for a terminal", "add -o records.db");
         refuse_as_output(to, store.path());
+        if (export_lines(store, options, [](const std::string&) {}) == 0) refuse_nothing(to);
         return form == "db" ? export_database(store, options, to) : export_flat(store, options, to);
     }
     std::string text;
@@ -73,6 +82,7 @@ std::size_t run_export_form(const std::string& form, const ExportFlags& flags, c
         text += '\n';
     };
     const std::size_t count = form == "csv" ? export_csv(store, options, add) : export_lines(store, options, add);
+    if (count == 0) refuse_nothing(flags.output);
     write_export(flags, store, console, text);
     return count;
 }
@@ -82,7 +92,7 @@ int run_db_export(const ExportFlags& flags, const Request& request, Console& con
     if (console.json() && flags.output.empty() && flags.flat.empty())
         throw usage("--json and an export to stdout are two answers", "add -o FILE");
     const Session session{request, console};
-    const Store store = session.open_store(Store::Mode::read);
+    const Store store = session.open_present_store(Store::Mode::read);
     const ExportOptions options = export_options(flags, request, session);
     const std::size_t count = run_export_form(form, flags, store, options, console);
     const std::string to = flags.flat.empty() ? flags.output : flags.flat;

@@ -140,7 +140,7 @@ struct RevertFlags {
 int run_db_revert(const RevertFlags& flags, const Request& request, Console& console) {
     if (flags.id.empty()) throw usage("which import goes is not said", "autotune db imports");
     const Session session{request, console};
-    Store store = session.open_store(flags.dry_run ? Store::Mode::read : Store::Mode::write);
+    Store store = session.open_present_store(flags.dry_run ? Store::Mode::read : Store::Mode::write);
     const auto id = static_cast<std::int64_t>(
         whole_of("the number of an import", flags.id, 1, std::numeric_limits<std::int64_t>::max()));
     const Reverted reverted = revert_import(store, id, flags.dry_run);

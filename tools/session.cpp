@@ -10,6 +10,8 @@
 #include <set>
 
 #include "autotune/error.h"
+#include "cache/store/location.h"
+#include "cache/store/upkeep.h"
 #include "device/emulator/parts.h"
 #include "device/identity.h"
 #include "device/nvrtc.h"
@@ -169,7 +171,10 @@ std::vector<PresentGpu> Session::gpus() const {
     const bool ordinal = !asked.empty() && asked.find_first_not_of("0123456789") == std::string::npos;
     if (!asked.empty() && asked != "all" && !ordinal && !(capability && capability_row(*capability)))
         throw usage(
-            fmt::format("--gpu is an ordinal, all, a capability such as sm_86, or emulated:PART, not '{}'", asked));
+            fmt::format("--gpu is an ordinal, all, a capability such as sm_86, or emulated:PART, not '{}'", asked),
+            std::ranges::find(emulator::parts, asked, &emulator::Part::key) != emulator::parts.end()
+                ? fmt::format("--gpu emulated:{} for one that is emulated", asked)
+                : "autotune help emulator");
     if (capability) return {emulated("emulated:" + asked)};
     if (asked.empty()) return {emulated(usual_emulated)};
     if (present.empty())
@@ -213,6 +218,17 @@ Store Session::open_store(Store::Mode mode) const {
         .path = request_.db, .mode = mode, .warn = [this](const std::string& text) { console_.warning(text); }};
     if (request_.db == "none") options = {.path = {}, .mode = Store::Mode::memory, .warn = {}};
     return Store::open(options);
+}
+
+Store Session::open_present_store(Store::Mode mode) const {
+    std::error_code unreadable;
+    if (!request_.db.empty() && request_.db != "none" && !std::filesystem::exists(request_.db, unreadable) &&
+        !unreadable) {
+        Store nothing = open_store(Store::Mode::read);
+        if (nothing.generation() == 0 && Upkeep{nothing}.statistics({}).spool_files == 0)
+            throw usage(fmt::format("there is no database at '{}'", shown(request_.db)), "name one with --db");
+    }
+    return open_store(mode);
 }
 
 Environment Session::environment(const DeviceIdentity* device) const { return environment_here(device); }

@@ -51,6 +51,8 @@ public:
 
     /// `--db none` is a memory database. Warnings go to the console.
     Store open_store(Store::Mode mode) const;
+    /// As `open_store`, for what is of no use without a database: throws Error{usage} where --db names none.
+    Store open_present_store(Store::Mode mode) const;
     Environment environment(const DeviceIdentity* device) const;
     Today today(const std::vector<const Op*>& ops) const;
     std::string nvrtc_version() const;  ///< "13.0"; empty without

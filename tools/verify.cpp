@@ -29,7 +29,7 @@ public:
           console_{console},
           source_{source},
           session_{request, console},
-          store_{session_.open_store(Store::Mode::write)} {}
+          store_{session_.open_present_store(Store::Mode::write)} {}
 
     int run() {
         for (const PresentGpu& gpu : source_.gpus(session_)) verify_on(gpu);

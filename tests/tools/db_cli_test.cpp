@@ -53,6 +53,32 @@ TEST_F(DbCommandLine, WhatIsExportedAsLinesOrAsADatabaseIsImportedAlike) {
     EXPECT_NE(run("query softmax --db a/tune.db --json").out.find("\"verified\":\"elsewhere\""), std::string::npos);
 }
 
+TEST_F(DbCommandLine, AnExportOfNothingLeavesWhatIsThereAlone) {
+    const std::string before = read(folder / "all.jsonl");
+    for (const char* const to :
+         {"-o all.jsonl", "--csv -o all.jsonl", "--as cpp -o all.jsonl", "-o new.db", "--flat new.db"}) {
+        const Answer none = run(std::string{"db export gemm "} + to);
+        EXPECT_EQ(none.code, 2) << to << none.err;
+        EXPECT_NE(none.err.find("no record matches"), std::string::npos) << none.err;
+        const Answer absent = run(std::string{"db export --db typo.db "} + to);
+        EXPECT_EQ(absent.code, 1) << to << absent.err;
+        EXPECT_NE(absent.err.find("there is no database at 'typo.db'"), std::string::npos) << absent.err;
+    }
+    EXPECT_EQ(read(folder / "all.jsonl"), before);
+    EXPECT_FALSE(std::filesystem::exists(folder / "new.db"));
+}
+
+TEST_F(DbCommandLine, WhatNeedsADatabaseMakesNone) {
+    for (const std::string words : {"db bundle softmax -o x.bundle", "db revert-import 1", "db export"}) {
+        const Answer r = run(words + " --db typo.db");
+        EXPECT_EQ(r.code, 1) << words << r.err;
+        EXPECT_NE(r.err.find("there is no database at 'typo.db'"), std::string::npos) << words << r.err;
+    }
+    EXPECT_EQ(scripted("verify --db typo.db").code, 1);
+    for (const auto& entry : std::filesystem::directory_iterator{folder})
+        EXPECT_EQ(entry.path().filename().string().find("typo"), std::string::npos) << entry.path();
+}
+
 TEST_F(DbCommandLine, ALineEndInWhatAGpuIsCalledBreaksNoTable) {
     Store::open({.path = stored()}).transact([](Database& db) {
         DeviceIdentity gpu = Entities{db}.device(1)->value;
