@@ -53,6 +53,7 @@ private:
     void prepared(const Preparation& preparation, const Space& space) {
         preparation_ = preparation;
         size_ = space.size();
+        default_ = space.config(space.default_number());
         console_.line(problem_line(instance_, space, preparation));
         if (console_.json()) console_.json_line(json_prepared(instance_, device_, space, preparation));
         progress_ = {.op = instance_.op().name, .total = budget_.trials ? std::min(*budget_.trials, size_) : size_};
@@ -61,14 +62,15 @@ private:
     void trial(const Trial& trial) {
         if (!trial.resumed) keep(trial);
         if (console_.json()) console_.json_line(json_trial(instance_, trial));
-        if (trial.outcome.ok() && default_us_ == 0) default_us_ = trial.outcome.time_us;
+        const bool of_default = trial.config == default_;
+        if (trial.outcome.ok() && of_default) default_us_ = trial.outcome.time_us;
         last_trial_ = Clock::now();
         progress_.tried = trial.ordinal;
         if (!trial.outcome.ok() && trial.outcome.ending != Ending::dropped) ++progress_.failed;
         if (!trial.new_best) return console_.trial_line(trial_line(trial));
         progress_.best_us = trial.outcome.time_us;
         progress_.speedup = default_us_ / trial.outcome.time_us;
-        if (!trial.resumed) console_.line(new_best_line(instance_, trial, default_us_));
+        if (!trial.resumed) console_.line(new_best_line(instance_, trial, default_us_, of_default));
     }
 
     /// In place of the outcome as it ended.
@@ -108,7 +110,8 @@ private:
     Preparation preparation_;
     Progress progress_;
     std::size_t size_ = 0, commits_ = 0;
-    double default_us_ = 0;
+    Config default_;
+    double default_us_ = 0;  ///< 0: it was not timed, or not yet
     Clock::time_point last_trial_ = Clock::now();
 };
 

@@ -190,12 +190,12 @@ std::string throughput(const Instance& instance, double time_us, double copy_ban
     return fmt::format("{}, {:.2f} of copy bandwidth", format_bandwidth(gbs), gbs / copy_bandwidth_gbs);
 }
 
-std::string new_best_line(const Instance& instance, const Trial& trial, double default_us) {
+std::string new_best_line(const Instance& instance, const Trial& trial, double default_us, bool of_default) {
     const double time_us = trial.outcome.time_us;
     const std::string speedup = default_us > 0 ? format_speedup(default_us / time_us) + " default" : std::string{};
     return fmt::format("new best {}  {}  {}  {:<56} (trial {}{})", pad_left(format_time(time_us), 10),
                        pad_left(throughput(instance, time_us, 0), 13), pad_left(speedup, 13), trial.config.text(),
-                       trial.ordinal, trial.ordinal == 1 ? ", the default" : "");
+                       trial.ordinal, of_default ? ", the default" : "");
 }
 
 std::string trial_line(const Trial& trial) {

@@ -24,7 +24,7 @@ std::string prior_line(const PriorUse& prior, const DeviceIdentity& device);
 std::string throughput(const Instance& instance, double time_us, double copy_bandwidth_gbs);
 
 /// `new best  168.2 us   3192 GB/s  1.41x default   warp_row THREADS=256 VEC=8   (trial 57)`
-std::string new_best_line(const Instance& instance, const Trial& trial, double default_us);
+std::string new_best_line(const Instance& instance, const Trial& trial, double default_us, bool of_default);
 
 /// `trial 31 left out, wrong result: y[36,225] is 85.3, reference 0.05, bound 0.01`; for -v.
 std::string trial_line(const Trial& trial);

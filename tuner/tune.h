@@ -54,7 +54,7 @@ struct PriorUse {
 
 /// One finished trial, as observers and the store get it.
 struct Trial {
-    std::size_t ordinal = 0;  ///< 1 for the first; the default's
+    std::size_t ordinal = 0;  ///< 1 for the first: the default's, unless that failed before
     Config config;
     Outcome outcome;
     bool new_best = false;

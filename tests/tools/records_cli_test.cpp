@@ -75,6 +75,21 @@ TEST_F(RecordsCommandLine, AQueryWithAChainIsOfThatChainAlone) {
     }
 }
 
+// Method: the made-up GPU fails a seventh of all configs, so that the default of some op is among them.
+TEST_F(RecordsCommandLine, NoOtherConfigIsCalledTheDefaultThatFailed) {
+    int failed = 0, sound = 0;
+    for (const std::string op : {"permute", "softmax", "copy", "reduce", "adam", "rope", "scan", "transpose", "gemm"}) {
+        const Answer r = scripted("tune " + op + " --budget 12 --db none");
+        ASSERT_EQ(r.code, 0) << r.err;
+        const bool fails = r.out.find("default    failed") != std::string::npos;
+        (fails ? failed : sound) += 1;
+        EXPECT_EQ(r.err.find(", the default)") == std::string::npos, fails) << r.err;
+        EXPECT_EQ(r.err.find("x default") == std::string::npos, fails) << r.err;
+    }
+    EXPECT_GT(failed, 0);
+    EXPECT_GT(sound, 0);
+}
+
 TEST_F(RecordsCommandLine, ASearchThatTriedTheDefaultAloneSaysThatThisIsWhyNothingIsStored) {
     const std::string words = "tune softmax rows=8,cols=8,dtype=f32 --budget 1 ";
     const Answer r = scripted(words);
