@@ -298,7 +298,7 @@ private:
     }
 
     Opened not_made(const std::string& why, bool full = false) {
-        if (out_.own_place) return fall_back(why);
+        if (out_.own_place) return fall_back(fmt::format("the database '{}' cannot be made: {}", name(), why));
         throw Error{full ? Error::Kind::store : Error::Kind::usage,
                     fmt::format("the database '{}' cannot be made: {}", name(), why),
                     full ? "free some space, or name another place with --db" : "name another place with --db"};
@@ -502,12 +502,25 @@ private:
 
     /// At our own place: set aside once, under the writers' lock, since others see the same damage at the same time.
     Opened damaged(const std::string& why) {
+        if (!out_.own_place && is_of_trials())
+            throw Error{Error::Kind::usage,
+                        fmt::format("'{}' has the trials of a database, and is none itself", name()),
+                        "name the database beside it with --db"};
         if (!out_.own_place)
-            throw Error{Error::Kind::store, fmt::format("'{}' is damaged: {}", name(), why),
-                        "move it aside, or name another place with --db"};
+            throw Error{Error::Kind::store, fmt::format("'{}' is damaged: {}", name(), why), std::string{damaged_help}};
         if (!wants_write()) return fall_back(fmt::format("'{}' is damaged ({})", name(), why));
         if (!quarantine(why)) return fall_back(fmt::format("'{}' is damaged ({})", name(), why));
         return absent();
+    }
+
+    bool is_of_trials() const {
+        try {
+            Database database = Database::open(out_.path, Database::Access::read, options_.patience);
+            return database.integer_of("SELECT count(*) FROM trial").has_value() &&
+                   database.integer_of("SELECT count(*) FROM sqlite_schema WHERE name = 'device'") == 0;
+        } catch (const DatabaseFailure&) {
+            return false;
+        }
     }
 
     bool quarantine(const std::string& why) {

@@ -32,6 +32,8 @@ struct Opened {
 };
 
 /// The help of the Error{store} for a file that another process holds just now: the one that waiting mends.
+inline constexpr std::string_view damaged_help =
+    "autotune db salvage copies what can be read of it; --db names another place";
 inline constexpr std::string_view locked_help = "run the command again once the other process has ended";
 
 /// 32 hex digits that nothing else has: of a database, of a run.

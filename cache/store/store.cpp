@@ -129,7 +129,7 @@ Error Store::Impl::error_of(const DatabaseFailure& failure, std::string_view act
                      std::string{locked_help}};
     if (failure.corrupt())
         return Error{Error::Kind::store, fmt::format("{} is damaged: {}", name, failure.what()),
-                     "move it aside, or name another place with --db"};
+                     std::string{damaged_help}};
     return Error{Error::Kind::store, fmt::format("{} could not be {}: {}", name, action, failure.what())};
 }
 

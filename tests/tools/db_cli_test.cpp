@@ -68,6 +68,15 @@ TEST_F(DbCommandLine, AnExportOfNothingLeavesWhatIsThereAlone) {
     EXPECT_FALSE(std::filesystem::exists(folder / "new.db"));
 }
 
+TEST_F(DbCommandLine, AFileOfTrialsIsNotCalledDamaged) {
+    const std::string trials = (stored().parent_path() / "trials.db").string();
+    for (const std::string& words : {"query --db " + trials, "tune softmax rows=8,cols=8,dtype=f32 --db " + trials}) {
+        const Answer r = scripted(words);
+        EXPECT_EQ(r.code, 1) << r.err;
+        EXPECT_NE(r.err.find("has the trials of a database, and is none itself"), std::string::npos) << r.err;
+    }
+}
+
 TEST_F(DbCommandLine, WhatNeedsADatabaseMakesNone) {
     for (const std::string words : {"db bundle softmax -o x.bundle", "db revert-import 1", "db export"}) {
         const Answer r = run(words + " --db typo.db");
