@@ -67,6 +67,7 @@ TEST(Chain, SaysWhereItWentWrong) {
     EXPECT_THAT(refusal("rleu(x)"), HasSubstr("did you mean 'relu'"));
     EXPECT_THAT(refusal("x + (y > 0)"), HasSubstr("'y' has a meaning of its own"));
     EXPECT_THAT(refusal("VEC + 1"), HasSubstr("'VEC' has a meaning of its own"));
+    EXPECT_THAT(refusal("a + A"), HasSubstr("'a' and 'A' differ in case alone"));
     EXPECT_THAT(refusal("x + (a > 0)"), HasSubstr("a condition where a number is expected"));
     EXPECT_THAT(refusal("x ? a : b"), HasSubstr("a number where a condition"));
     EXPECT_THAT(refusal("x ** a"), HasSubstr("an exponent is a whole number from 2 to 8"));

@@ -167,6 +167,12 @@ private:
         return {.step = ChainStep::number, .number = value};
     }
 
+    /// Which macros of the kernel are made of.
+    static bool same_but_for_case(std::string_view a, std::string_view b) {
+        const auto low = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+        return std::ranges::equal(a, b, {}, low, low);
+    }
+
     /// Where the name stands in `names`, put there when it is new.
     static std::size_t place_of(const std::string& name, std::vector<std::string>& names,
                                 const std::vector<std::string>& others, const ExpressionNode& node) {
@@ -180,6 +186,10 @@ private:
             throw ParseError{fmt::format("'{}' is a scalar here and a tensor there", name), node.offset};
         const auto found = std::ranges::find(names, name);
         if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+        const auto alike =
+            std::ranges::find_if(names, [&](const std::string& one) { return same_but_for_case(one, name); });
+        if (alike != names.end())
+            throw ParseError{fmt::format("'{}' and '{}' differ in case alone", *alike, name), node.offset};
         if (names.size() == most_names) throw ParseError{fmt::format("more than {} names", most_names), node.offset};
         names.push_back(name);
         return names.size() - 1;
