@@ -16,6 +16,7 @@
 #include "device/compiler.h"
 #include "device/emulator/emulated_device.h"
 #include "tuner/model/builtin_ops.h"
+#include "tuner/model/compile_request.h"
 #include "tuner/model/instance.h"
 
 namespace autotune {
@@ -34,16 +35,8 @@ public:
         sequence_ = instance.launches(config, 1);
         bound_.sequence = &sequence_;
         for (const SourceSpec& source : instance.sources(config)) {
-            CompileRequest request{
-                .name = source.source,
-                .source = source.text,
-                .headers = {},
-                .defines = source.defines,
-                .options = source.options,
-                .entries = source.entries,
-                .arch = source.arch.empty() ? fmt::format("sm_{}", instance.limits().cc) : source.arch};
-            for (const auto& [name, text] : source.headers) request.headers.push_back({name, text});
-            CompileResult result = compiler.compile(request);
+            CompileResult result =
+                compiler.compile(compile_request(source, fmt::format("sm_{}", instance.limits().cc)));
             if (!result.ok) throw Error{Error::Kind::compile, result.log};
             const double start = now_ms();
             const Module module = device_.load(result.artefact);

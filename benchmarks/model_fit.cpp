@@ -25,6 +25,7 @@
 #include "device/compiler.h"
 #include "device/emulator/emulated_device.h"
 #include "tuner/model/builtin_ops.h"
+#include "tuner/model/compile_request.h"
 #include "tuner/model/instance.h"
 #include "tuner/statistics.h"
 
@@ -92,15 +93,7 @@ private:
     }
 
     Artefact compiled(const SourceSpec& source) {
-        CompileRequest request{.name = source.source,
-                               .source = source.text,
-                               .headers = {},
-                               .defines = source.defines,
-                               .options = source.options,
-                               .entries = source.entries,
-                               .arch = source.arch.empty() ? fmt::format("sm_{}", instance_.limits().cc) : source.arch};
-        for (const auto& [name, text] : source.headers) request.headers.push_back({name, text});
-        CompileResult result = compiler_.compile(request);
+        CompileResult result = compiler_.compile(compile_request(source, fmt::format("sm_{}", instance_.limits().cc)));
         if (!result.ok) throw Error{Error::Kind::compile, result.log};
         return std::move(result.artefact);
     }

@@ -20,6 +20,7 @@
 #include "tuner/chains/chain.h"
 #include "tuner/interchange/kernel_tuner_cache.h"
 #include "tuner/interchange/t4.h"
+#include "tuner/model/compile_request.h"
 #include "tuner/model/printable.h"
 #include "tuner/model/suggest.h"
 
@@ -103,15 +104,8 @@ Artefact artefact_of(const Record& record, const Instance& instance, const Store
     if (const auto binary = binaries.get(binary_key(sources.front(), Compiler::fixed_options(), arch,
                                                     record.environment.nvrtc_major, record.environment.nvrtc_minor)))
         return binary->artefact;
-    CompileRequest compile{.name = sources.front().source,
-                           .source = sources.front().text,
-                           .defines = sources.front().defines,
-                           .options = sources.front().options,
-                           .entries = sources.front().entries,
-                           .arch = arch};
-    for (const auto& [name, text] : sources.front().headers) compile.headers.push_back({name, text});
     Compiler compiler;
-    CompileResult result = compiler.compile(compile);
+    CompileResult result = compiler.compile(compile_request(sources.front(), arch));
     if (!result.ok)
         throw Error{Error::Kind::compile, fmt::format("{} does not compile: {}", record.config.text(), result.log)};
     return std::move(result.artefact);

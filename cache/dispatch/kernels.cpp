@@ -9,6 +9,7 @@
 #include "cache/store/identity.h"
 #include "device/identity.h"
 #include "device/nvrtc.h"
+#include "tuner/model/compile_request.h"
 
 namespace autotune {
 
@@ -129,15 +130,7 @@ std::optional<Binary> Kernels::stored_of_any_version(std::string_view name) cons
 
 Binary Kernels::compiled(const SourceSpec& source, int cc, const std::string& key) {
     if (!compiler_) compiler_ = std::make_unique<Compiler>();
-    CompileRequest request{.name = source.source,
-                           .source = source.text,
-                           .headers = {},
-                           .defines = source.defines,
-                           .options = source.options,
-                           .entries = source.entries,
-                           .arch = arch_of(source, cc)};
-    for (const auto& [name, text] : source.headers) request.headers.push_back({name, text});
-    CompileResult result = compiler_->compile(request);
+    CompileResult result = compiler_->compile(compile_request(source, arch_of(source, cc)));
     if (!result.ok)
         throw Error{Error::Kind::compile, fmt::format("'{}' does not compile: {}", source.source,
                                                       result.log.substr(0, result.log.find('\n')))};

@@ -31,9 +31,10 @@ struct Opened {
     std::optional<Database> on_disk{};  ///< the file, where a reader works on a copy of it: of an older schema
 };
 
-/// The help of the Error{store} for a file that another process holds just now: the one that waiting mends.
+/// The help of the Error{store} for a damaged file.
 inline constexpr std::string_view damaged_help =
     "autotune db salvage copies what can be read of it; --db names another place";
+/// The same for a file that another process holds just now: the one that waiting mends.
 inline constexpr std::string_view locked_help = "run the command again once the other process has ended";
 
 /// 32 hex digits that nothing else has: of a database, of a run.

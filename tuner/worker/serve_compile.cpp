@@ -5,6 +5,7 @@
 
 #include "autotune/error.h"
 #include "device/compiler.h"
+#include "tuner/model/compile_request.h"
 #include "tuner/worker/json_types.h"
 #include "tuner/worker/serve.h"
 
@@ -13,18 +14,6 @@ namespace {
 
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
-
-CompileRequest request_of(const CompileTask& task) {
-    CompileRequest request{.name = task.source.source,
-                           .source = task.source.text,
-                           .headers = {},
-                           .defines = task.source.defines,
-                           .options = task.source.options,
-                           .entries = task.source.entries,
-                           .arch = task.source.arch.empty() ? task.arch : task.source.arch};
-    for (const auto& [name, text] : task.source.headers) request.headers.push_back({.name = name, .text = text});
-    return request;
-}
 
 /// The first compile of a process costs 20 to 40 ms more than the others; this one is nobody's.
 void warm_up(Compiler& compiler) {
@@ -42,7 +31,7 @@ CompileHook nvrtc_compile() {
     auto compiler = std::make_shared<Compiler>();
     warm_up(*compiler);
     return [compiler](const CompileTask& task) {
-        CompileResult result = compiler->compile(request_of(task));
+        CompileResult result = compiler->compile(compile_request(task.source, task.arch));
         return CompileAnswer{.ok = result.ok, .artefact = std::move(result.artefact), .log = std::move(result.log)};
     };
 }

@@ -10,6 +10,7 @@
 #include "device/fill.h"
 #include "tests/device/emulator/kernel.h"
 #include "tuner/model/builtin_ops.h"
+#include "tuner/model/compile_request.h"
 #include "tuner/model/instance.h"
 
 namespace autotune {
@@ -54,15 +55,7 @@ std::vector<Artefact> compiled(const std::vector<SourceSpec>& sources, const std
     static Compiler compiler;
     std::vector<Artefact> artefacts;
     for (const SourceSpec& source : sources) {
-        CompileRequest request{.name = source.source,
-                               .source = source.text,
-                               .headers = {},
-                               .defines = source.defines,
-                               .options = source.options,
-                               .entries = source.entries,
-                               .arch = source.arch.empty() ? arch : source.arch};
-        for (const auto& [name, text] : source.headers) request.headers.push_back({name, text});
-        CompileResult result = compiler.compile(request);
+        CompileResult result = compiler.compile(compile_request(source, arch));
         if (!result.ok) throw std::runtime_error{result.log};
         artefacts.push_back(std::move(result.artefact));
     }

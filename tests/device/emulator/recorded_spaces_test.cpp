@@ -23,6 +23,7 @@
 #include "device/cubin.h"
 #include "tests/device/emulator/kernel.h"
 #include "tuner/loader/user_ops.h"
+#include "tuner/model/compile_request.h"
 #include "tuner/model/instance.h"
 #include "tuner/model/op_set.h"
 #include "tuner/statistics.h"
@@ -166,14 +167,7 @@ private:
         const char* const folder = std::getenv("AUTOTUNE_RECORDED_ARTEFACTS");
         const std::string stem = folder ? std::string{folder} + "/" + source.hash() + "-" + arch : std::string{};
         if (folder && std::filesystem::exists(stem + ".ptx")) return stored(stem, arch);
-        CompileRequest request{.name = source.source,
-                               .source = source.text,
-                               .headers = {},
-                               .defines = source.defines,
-                               .options = source.options,
-                               .entries = source.entries,
-                               .arch = arch};
-        CompileResult result = compiler_.compile(request);
+        CompileResult result = compiler_.compile(compile_request(source, arch));
         if (!result.ok) throw std::runtime_error{result.log};
         if (folder) {
             std::ofstream{stem + ".cubin"}.write(reinterpret_cast<const char*>(result.artefact.cubin.data()),

@@ -13,6 +13,7 @@
 #include "device/support_math.h"
 #include "tests/device/emulator/kernel.h"
 #include "tuner/model/builtin_ops.h"
+#include "tuner/model/compile_request.h"
 #include "tuner/references/table.h"
 #include "tuner/worker/evaluate.h"
 #include "tuner/worker/run_worker.h"
@@ -21,15 +22,7 @@ namespace autotune {
 
 inline CompileResult compiled_for(const DeviceLimits& limits, const SourceSpec& source) {
     static Compiler compiler;
-    CompileRequest request{.name = source.source,
-                           .source = source.text,
-                           .headers = {},
-                           .defines = source.defines,
-                           .options = source.options,
-                           .entries = source.entries,
-                           .arch = source.arch.empty() ? "sm_" + std::to_string(limits.cc) : source.arch};
-    for (const auto& [name, text] : source.headers) request.headers.push_back({name, text});
-    return compiler.compile(request);
+    return compiler.compile(compile_request(source, "sm_" + std::to_string(limits.cc)));
 }
 
 /// What a run has in memory beside what its problem says.
